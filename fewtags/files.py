@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; it replaces `path` when the block ends well, and vanishes otherwise.
+    """Yield a temporary path to write to; it replaces `path` if the block ends well, else it vanishes.
 
     The temporary name keeps the suffix, because pandas, Pillow and NumPy read the format from it.
     """

@@ -1,7 +1,7 @@
 """Hiding labels (SPEC 7): pretend that only a share of the given labels is known.
 
-Every entry has one seeded number u in [0, 1) that depends on nothing but the seed and the entry's place in the
-table. Because no draw depends on the labels, a hidden label cannot leak through what was hidden.
+Every entry has one seeded number u in [0, 1) that depends on nothing but the seed and the entry's place in
+the table. Because no draw depends on the labels, a hidden label cannot leak through what was hidden.
 """
 
 from __future__ import annotations

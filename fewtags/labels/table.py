@@ -25,9 +25,9 @@ class LabelTable:
     splits: tuple[str, ...]
     """Per image "train" or "test"."""
     confidence: np.ndarray | None = None
-    """(images, categories) float32; NaN where the label was given or is unknown. None: nothing was completed."""
+    """(images, categories) float32; NaN where given or unknown. None: nothing was completed."""
     source: np.ndarray | None = None
-    """(images, categories) str; who set the entry: "given", "" for unknown, else the origin. None: all given."""
+    """(images, categories) str: "given", "" if unknown, else what completed it. None: all given."""
 
     def __post_init__(self) -> None:
         shape = (len(self.images), len(self.categories))
