@@ -1,0 +1,1 @@
+"""One module per format: `read(path, ...)` gives a `Loaded`; `folder` also writes."""

@@ -1,0 +1,114 @@
+"""What every format gives back, and the reading they share."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fewtags.errors import Problems, UserError
+from fewtags.labels.table import LabelTable
+
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Loaded(NamedTuple):
+    table: LabelTable
+    root: Path
+    """The folder that the table's image paths start from."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the person who loads it."""
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 file (a byte order mark is fine) that is not empty."""
+    content = read_bytes(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{path}: {_encoding_problem(content, problem)}. Save it as UTF-8") from problem
+    if not text.strip():
+        raise UserError(f"{path}: the file is empty")
+    return text
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as problem:
+        raise UserError(f"{path}: there is no such file") from problem
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read ({problem.strerror})") from problem
+
+
+def _encoding_problem(content: bytes, problem: UnicodeDecodeError) -> str:
+    if content.startswith(UTF16_MARKS):
+        return "the file is UTF-16, not UTF-8"
+    line_start = content.rfind(b"\n", 0, problem.start) + 1
+    line = content.count(b"\n", 0, problem.start) + 1
+    column = content.count(b",", line_start, problem.start) + 1
+    return f"line {line}, column {column}: byte 0x{content[problem.start]:02x} is not UTF-8"
+
+
+def read_lines(path: Path) -> list[tuple[int, str]]:
+    """(line number, text) of every line that is not blank."""
+    lines = enumerate(read_text(path).splitlines(), start=1)
+    return [(number, line.strip()) for number, line in lines if line.strip()]
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as problem:
+        raise UserError(f"{path}: line {problem.lineno}, column {problem.colno}: not JSON") from problem
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """Category names, one a line, each once."""
+    problems = Problems(str(path))
+    first_line: dict[str, int] = {}
+    for number, name in read_lines(path):
+        if name in first_line:
+            problems.add(f"line {number}: {name!r} is already on line {first_line[name]}")
+        first_line.setdefault(name, number)
+    problems.raise_if_any()
+    return tuple(first_line)
+
+
+def first_existing(candidates: Iterable[Path], what: str) -> Path:
+    """The first of the places that exists; the error names them all."""
+    places = list(candidates)
+    for place in places:
+        if place.exists():
+            return place
+    raise UserError(f"no {what}: looked for " + ", ".join(str(place) for place in places))
+
+
+def missing_rows(root: Path, images: Sequence[str]) -> list[int]:
+    """Rows whose image is not a file below `root`. Each folder is listed once: much faster on a network."""
+    listed: dict[str, set[str]] = {}
+    missing = []
+    for row, image in enumerate(images):
+        folder, _, name = image.rpartition("/")
+        if folder not in listed:
+            listed[folder] = _file_names(root / folder)
+        if name not in listed[folder]:
+            missing.append(row)
+    return missing
+
+
+def require_images(root: Path, images: Sequence[str], headline: str) -> None:
+    problems = Problems(headline)
+    for row in missing_rows(root, images):
+        problems.add(f"image {root / images[row]} is missing")
+    problems.raise_if_any()
+
+
+def _file_names(folder: Path) -> set[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_file()}
+    except OSError:
+        return set()

@@ -1,0 +1,80 @@
+"""Pascal VOC 2007: the devkit with Annotations, ImageSets/Main and JPEGImages.
+
+A category with nothing but *difficult* objects in an image is unknown there (SPEC 7), or absent as in the
+authors' code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+from xml.etree import ElementTree
+
+import numpy as np
+
+from fewtags.errors import Problems, UserError
+from fewtags.labels.formats.loaded import Loaded, first_existing, read_lines, require_images
+from fewtags.labels.split import TEST, TRAIN
+from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
+
+CATEGORIES = ["aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"]
+LISTS = {TRAIN: "trainval", TEST: "test"}
+
+
+def read(path: str | Path, difficult: Literal["unknown", "absent"] = "unknown") -> Loaded:
+    """`path`: the VOC2007 folder, the VOCdevkit, or the folder it was unpacked in."""
+    root = _root(Path(path))
+    ids = {split: _image_ids(root / "ImageSets" / "Main" / f"{name}.txt") for split, name in LISTS.items()}
+    problems = Problems(str(root))
+    only_difficult = UNKNOWN if difficult == "unknown" else ABSENT
+    rows = [_row(root, image, only_difficult, problems) for split in LISTS for image in ids[split]]
+    problems.raise_if_any()
+    images = tuple(f"JPEGImages/{image}.jpg" for split in LISTS for image in ids[split])
+    require_images(root, images, str(root))
+    splits = tuple(split for split in LISTS for _ in ids[split])
+    return Loaded(LabelTable(images, tuple(CATEGORIES), np.stack(rows), splits), root)
+
+
+def _root(path: Path) -> Path:
+    places = (path, path / "VOC2007", path / "VOCdevkit" / "VOC2007")
+    return first_existing((place / "Annotations" for place in places), "Pascal VOC 2007 annotations").parent
+
+
+def _image_ids(path: Path) -> list[str]:
+    """A line of a VOC list is an id; lists of one category have a flag behind it."""
+    if not path.is_file():
+        raise UserError(
+            f"{path}: there is no such file. Unpack both VOCtrainval_06-Nov-2007.tar and "
+            "VOCtest_06-Nov-2007.tar into one folder"
+        )
+    return [line.split()[0] for _, line in read_lines(path)]
+
+
+def _row(root: Path, image: str, only_difficult: int, problems: Problems) -> np.ndarray:
+    """(C,) int8: present with an ordinary object, `only_difficult` with difficult ones alone, else absent."""
+    row = np.full(len(CATEGORIES), ABSENT, dtype=np.int8)
+    for name, is_difficult in _objects(root / "Annotations" / f"{image}.xml", problems):
+        if name not in CATEGORIES:
+            problems.add(f"Annotations/{image}.xml: unknown category {name!r}")
+        elif not is_difficult:
+            row[CATEGORIES.index(name)] = PRESENT
+        elif row[CATEGORIES.index(name)] != PRESENT:
+            row[CATEGORIES.index(name)] = only_difficult
+    return row
+
+
+def _objects(path: Path, problems: Problems) -> list[tuple[str, bool]]:
+    """(category, whether difficult) of every object."""
+    try:
+        objects = ElementTree.parse(path).getroot().findall("object")
+    except FileNotFoundError:
+        problems.add(f"Annotations/{path.name}: there is no such file")
+        return []
+    except ElementTree.ParseError as problem:
+        problems.add(f"Annotations/{path.name}: not readable as XML ({problem})")
+        return []
+    return [(_child(item, "name"), _child(item, "difficult") == "1") for item in objects]
+
+
+def _child(item: ElementTree.Element, name: str) -> str:
+    return (item.findtext(name) or "").strip()
