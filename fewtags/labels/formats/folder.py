@@ -33,6 +33,7 @@ from fewtags.labels.table import LabelTable
 IMAGE, SPLIT = "image", "split"
 CSV_NAME, PARQUET_NAME = "labels.csv", "labels.parquet"
 NO_MEANING = 2
+DEFAULT_TOKENS = Tokens()
 
 
 def read(path: str | Path, tokens: Tokens | None = None, seed: int = 0) -> Loaded:
@@ -40,7 +41,7 @@ def read(path: str | Path, tokens: Tokens | None = None, seed: int = 0) -> Loade
     file = label_file(Path(path))
     sheet = read_sheet(file)
     categories = _categories(sheet)
-    values = _values(sheet, categories, tokens or Tokens(), problems := Problems(str(file)))
+    values = _values(sheet, categories, tokens or DEFAULT_TOKENS, problems := Problems(str(file)))
     images = tuple(sheet.column(IMAGE))
     _check_images(sheet, images, problems)
     splits, notes = _splits(sheet, seed, problems)
@@ -64,9 +65,9 @@ def write(
     file = _target(Path(folder), form)
     # Provenance first: where its value does not match the labels yet, an entry is read as given: harmless.
     provenance.write(table, file)
-    columns = _columns(table, tokens or Tokens())
+    columns = label_columns(table, tokens or DEFAULT_TOKENS)
     if file.suffix == ".csv":
-        write_text(file, _csv_text(columns))
+        write_text(file, csv_text(columns))
     else:
         with whole_file(file) as draft:
             pq.write_table(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns}), draft)
@@ -176,13 +177,13 @@ def _splits(sheet: Sheet, seed: int, problems: Problems) -> tuple[tuple[str, ...
     return splits, ()
 
 
-def _columns(table: LabelTable, tokens: Tokens) -> list[tuple[str, Sequence[str]]]:
+def label_columns(table: LabelTable, tokens: Tokens = DEFAULT_TOKENS) -> list[tuple[str, Sequence[str]]]:
     cells = np.array([tokens.written[value] for value in (-1, 0, 1)], dtype=object)[table.values.T + 1]
     named = [(name, list(column)) for name, column in zip(table.categories, cells, strict=True)]
     return [(IMAGE, table.images), (SPLIT, table.splits), *named]
 
 
-def _csv_text(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+def csv_text(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([name for name, _ in columns])

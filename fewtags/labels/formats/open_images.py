@@ -1,9 +1,9 @@
 """Open Images: human-verified image-level labels (ImageID, Source, LabelName, Confidence 1 or 0).
 
 What nobody verified is unknown. The folder holds the label files of each part under their official names
-(`*train*-annotations-human-imagelabels*.csv`, so too for validation and test), one `*class-descriptions*.csv`
-that says which categories count and what they are called, and the images in train/, validation/ and test/. Few people
-have all nine million images: those that are in the folders count.
+(`*train-annotations-human-imagelabels*.csv`, so too for validation and test), one
+`*class-descriptions*.csv` that says which categories count and what they are called, and the images in
+train/, validation/ and test/. Few people have all nine million images: those that are in the folders count.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import numpy as np
 import pandas as pd
 
 from fewtags.errors import Problems, UserError
-from fewtags.labels.formats.loaded import Loaded, read_bytes, read_text
+from fewtags.labels.formats.loaded import Loaded, read_text
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
-COLUMNS = ("ImageID", "LabelName", "Confidence")
+KEY = ["ImageID", "LabelName"]
+COLUMNS = [*KEY, "Confidence"]
 SUFFIXES = (".jpg", ".jpeg", ".png")
 VERIFIED = {"1": PRESENT, "1.0": PRESENT, "0": ABSENT, "0.0": ABSENT}
+LINES_AT_ONCE = 1_000_000
+"""The official training file has 60 million lines; only those of images at hand are kept."""
 
 
 def read(path: str | Path) -> Loaded:
@@ -31,14 +34,21 @@ def read(path: str | Path) -> Loaded:
     root = Path(path)
     names = _class_names(_only_file(root, "*class-descriptions*.csv"))
     test_part, notes = _test_part(root)
-    parts = [_read_part(root, "train", TRAIN, names), _read_part(root, test_part, TEST, names)]
-    table = LabelTable(
-        parts[0].images + parts[1].images,
-        parts[0].categories,
-        np.concatenate([part.values for part in parts]),
-        parts[0].splits + parts[1].splits,
+    files = {TRAIN: _image_files(root / "train"), TEST: _image_files(root / test_part)}
+    labels = pd.concat(
+        _verified(root, part, files[split], names) for split, part in ((TRAIN, "train"), (TEST, test_part))
     )
-    return Loaded(_occurring(table), root, notes)
+    images = [file for split in files for file in files[split]]
+    categories = {label: name for label, name in names.items() if label in set(labels["LabelName"])}
+    if not categories:
+        raise UserError(f"{root}: no image has a human-verified label of a category that is described")
+    table = LabelTable(
+        tuple(file.relative_to(root).as_posix() for file in images),
+        tuple(categories.values()),
+        _values(labels, images, list(categories)),
+        tuple(split for split in files for _ in files[split]),
+    )
+    return Loaded(table, root, notes)
 
 
 def _test_part(root: Path) -> tuple[str, tuple[str, ...]]:
@@ -58,12 +68,18 @@ def _only_file(root: Path, pattern: str) -> Path:
     return found[0]
 
 
+def _image_files(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES)
+    if not files:
+        raise UserError(f"{folder}: there are no images")
+    return files
+
+
 def _class_names(file: Path) -> dict[str, str]:
     """Label id (/m/...) → a name that no other category has. Newer files have a header, older ones none."""
-    rows = [row for row in csv.reader(io.StringIO(read_text(file))) if row]
     problems = Problems(str(file))
     names: dict[str, str] = {}
-    for line, row in enumerate(rows, start=1):
+    for line, row in enumerate(csv.reader(io.StringIO(read_text(file))), start=1):
         if len(row) < 2:
             problems.add(f"line {line}: not `label id,name`")
         elif row[0] != "LabelName":
@@ -73,65 +89,50 @@ def _class_names(file: Path) -> dict[str, str]:
     return {label: name if repeated[name] == 1 else f"{name} ({label})" for label, name in names.items()}
 
 
-def _read_part(root: Path, part: str, split: str, names: Mapping[str, str]) -> LabelTable:
-    """All images of one folder; those without a verified label are unknown throughout."""
-    files = sorted(file for file in (root / part).glob("*") if file.suffix.lower() in SUFFIXES)
-    if not files:
-        raise UserError(f"{root / part}: there are no images")
-    rows = {file.stem: row for row, file in enumerate(files)}
-    columns = {label: column for column, label in enumerate(names)}
-    labels = _verified(_only_file(root, f"*{part}-annotations-human-imagelabels*.csv"), rows, columns)
-    values = np.full((len(files), len(names)), UNKNOWN, dtype=np.int8)
-    values[labels["row"].to_numpy(), labels["column"].to_numpy()] = labels["value"].to_numpy()
-    images = tuple(f"{part}/{file.name}" for file in files)
-    return LabelTable(images, tuple(names.values()), values, (split,) * len(images))
-
-
-def _verified(file: Path, rows: Mapping[str, int], columns: Mapping[str, int]) -> pd.DataFrame:
-    """row, column, value of each verified label of an image and a category that count."""
-    labels = _read_labels(file)
-    labels = labels[labels["ImageID"].isin(list(rows)) & labels["LabelName"].isin(list(columns))]
-    values = labels["Confidence"].map(VERIFIED)
-    _check_verified(file, labels, values)
-    placed = pd.DataFrame(
-        {"row": labels["ImageID"].map(rows), "column": labels["LabelName"].map(columns), "value": values}
-    )
-    return placed.astype(int)
-
-
-def _read_labels(file: Path) -> pd.DataFrame:
-    try:
-        labels = pd.read_csv(
-            io.BytesIO(read_bytes(file)), dtype=str, encoding="utf-8-sig", keep_default_na=False
-        )
-    except (ValueError, UnicodeDecodeError) as problem:
-        raise UserError(f"{file}: not readable as CSV ({problem})") from problem
-    if missing := [name for name in COLUMNS if name not in labels]:
-        raise UserError(f"{file}: line 1: no column {', '.join(missing)}")
+def _verified(root: Path, part: str, files: list[Path], names: Mapping[str, str]) -> pd.DataFrame:
+    """ImageID, LabelName, value of each verified label of an image and a category that count."""
+    file = _only_file(root, f"*{part}-annotations-human-imagelabels*.csv")
+    labels = _read_labels(file, {image.stem for image in files}, set(names))
+    labels["value"] = labels["Confidence"].map(VERIFIED)
+    _check_verified(file, labels)
     return labels
 
 
-def _check_verified(file: Path, labels: pd.DataFrame, values: pd.Series) -> None:
+def _read_labels(file: Path, images: set[str], categories: set[str]) -> pd.DataFrame:
+    try:
+        chunks = pd.read_csv(
+            file,
+            usecols=COLUMNS,
+            dtype=str,
+            keep_default_na=False,
+            encoding="utf-8-sig",
+            chunksize=LINES_AT_ONCE,
+        )
+        with chunks:
+            return pd.concat(
+                chunk[chunk["ImageID"].isin(images) & chunk["LabelName"].isin(categories)] for chunk in chunks
+            )
+    except ValueError as problem:  # what pandas raises for a missing column, another encoding, an empty file
+        wanted = ", ".join(COLUMNS)
+        raise UserError(f"{file}: not a UTF-8 CSV file with the columns {wanted} ({problem})") from problem
+
+
+def _check_verified(file: Path, labels: pd.DataFrame) -> None:
     """A machine's label has a fraction for confidence; a person says 1 or 0, and says it once."""
     problems = Problems(str(file))
-    for index in labels.index[values.isna()]:
-        problems.add(
-            f"line {index + 2}, column 'Confidence': {labels.at[index, 'Confidence']!r} is not 1 or 0"
-        )
-    keys = labels[["ImageID", "LabelName"]].assign(value=values).drop_duplicates()
-    for index in keys.index[keys.duplicated(["ImageID", "LabelName"])]:
+    for index in labels.index[labels["value"].isna()]:
+        shown = labels.at[index, "Confidence"]
+        problems.add(f"line {index + 2}, column 'Confidence': {shown!r} is not 1 or 0")
+    said = labels[[*KEY, "value"]].drop_duplicates()
+    for index in said.index[said.duplicated(KEY)]:
         problems.add(f"line {index + 2}: contradicts an earlier line on the same image and label")
     problems.raise_if_any()
 
 
-def _occurring(table: LabelTable) -> LabelTable:
-    """Without the categories that nobody verified in any of the images: most of 20,000, with a small download."""
-    known = np.flatnonzero(table.known.any(axis=0))
-    if not len(known):
-        raise UserError("none of the images has a human-verified label of a category that is described")
-    return LabelTable(
-        table.images,
-        tuple(table.categories[column] for column in known),
-        table.values[:, known],
-        table.splits,
-    )
+def _values(labels: pd.DataFrame, images: list[Path], categories: list[str]) -> np.ndarray:
+    """(n, C) int8; unknown where there is no line."""
+    rows = pd.Index([file.stem for file in images]).get_indexer(pd.Index(labels["ImageID"]))
+    columns = pd.Index(categories).get_indexer(pd.Index(labels["LabelName"]))
+    values = np.full((len(images), len(categories)), UNKNOWN, dtype=np.int8)
+    values[rows, columns] = labels["value"].to_numpy(dtype=np.int8)
+    return values

@@ -1,4 +1,4 @@
-"""Who set the completed entries of a folder, and how sure they were: `labels.meta.parquet` beside `labels.csv`.
+"""Who set the completed entries of a folder, and how sure they were: `labels.meta.parquet`.
 
 One row per entry that was not given by a person: image, category, value, confidence, source. An entry whose
 value no longer matches the labels was edited by hand since, and so counts as given.

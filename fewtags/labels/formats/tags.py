@@ -1,8 +1,9 @@
 """Positives only: what is tagged is present, everything else is unknown.
 
-Two layouts. *Lists*: lines `file, number number ...` in train.txt and test.txt, or in one tags.txt (or in the file
-that is given), with names.txt beside them; numbers count the names from 0. *A folder of tags*: beside each image a
-text file of the same name, one tag a line; names.txt, if there is one, says which tags exist and their order.
+Two layouts. *Lists*: lines `file, number number ...` in train.txt and test.txt, or in one tags.txt (or in
+the file that is given), with names.txt beside them; numbers count the names from 0. *A folder of tags*:
+beside each image a text file of the same name, one tag a line; names.txt, if there is one, says which tags
+exist and their order.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def _loaded(
     values = np.full((len(entries), len(names)), UNKNOWN, dtype=np.int8)
     for row, (_, numbers) in enumerate(entries):
         values[row, numbers] = PRESENT
-    notes = ("tags only: everything that is not tagged is unknown",)
+    notes = ["tags only: everything that is not tagged is unknown"]
     if splits is None:
-        notes += (f"tags bring no split: a seeded 80/20 split (seed {seed})",)
+        notes.append(f"tags bring no split: a seeded 80/20 split (seed {seed})")
         splits = seeded_split(len(entries), seed)
-    return Loaded(LabelTable(tuple(i for i, _ in entries), names, values, tuple(splits)), root, notes)
+    return Loaded(LabelTable(tuple(i for i, _ in entries), names, values, tuple(splits)), root, tuple(notes))

@@ -1,9 +1,9 @@
 """VG-200: Visual Genome with the image lists and label indices that SSGRL published.
 
-The folder holds train_list_500.txt and test_list_500.txt (one image name a line), a label index (image name → list
-of category numbers) and the images in VG_100K and VG_100K_2. VG-200 is the first 200 of SSGRL's 500 categories, so
-vg_category_500_labels_index.json serves as well as the 200 one. The index has no names: put them in
-categories.txt, one a line, or they are numbered.
+The folder holds train_list_500.txt and test_list_500.txt (one image name a line), a label index (image name
+→ list of category numbers) and the images in VG_100K and VG_100K_2. VG-200 is the first 200 of SSGRL's 500
+categories, so vg_category_500_labels_index.json serves as well as the 200 one. The index has no names: put
+them in categories.txt, one a line, or they are numbered.
 """
 
 from __future__ import annotations

@@ -17,7 +17,21 @@ from fewtags.labels.formats.loaded import Loaded, first_existing, read_lines, re
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
-CATEGORIES = ["aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"]
+CATEGORIES = [
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *(
+        "diningtable",
+        "dog",
+        "horse",
+        "motorbike",
+        "person",
+        "pottedplant",
+        "sheep",
+        "sofa",
+        "train",
+        "tvmonitor",
+    ),
+]
 LISTS = {TRAIN: "trainval", TEST: "test"}
 
 

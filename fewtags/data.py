@@ -1,0 +1,181 @@
+"""DATA of the command line: a folder, the embedded set `scenes`, or `format:PATH`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from fewtags.images.loading import FolderImages, ImageSource
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from fewtags.errors import UserError
+from fewtags.labels.formats import coco, folder, open_images, tags, visual_genome, voc
+from fewtags.labels.formats.loaded import Loaded
+from fewtags.labels.formats.tokens import Tokens
+from fewtags.labels.split import TEST, TRAIN
+from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
+from fewtags.recipe import Recipe
+
+Difficult = Literal["unknown", "absent"]
+
+FORMATS: dict[str, Callable[[Path, int, Difficult], Loaded]] = {
+    "voc2007": lambda path, seed, difficult: voc.read(path, difficult),
+    "coco2014": lambda path, seed, difficult: coco.read(path, 2014),
+    "coco2017": lambda path, seed, difficult: coco.read(path, 2017),
+    "vg200": lambda path, seed, difficult: visual_genome.read(path),
+    "openimages": lambda path, seed, difficult: open_images.read(path),
+    "tags": lambda path, seed, difficult: tags.read(path, seed),
+}
+SCENES_OPTIONS: dict[str, Callable[[str], int | float]] = {
+    "train": int,
+    "test": int,
+    "seed": int,
+    "size": int,
+    "correlation": float,
+}
+TOO_SCARCE = 10
+"""Known present training labels below which a category gets a warning."""
+
+
+@dataclass(frozen=True)
+class Data:
+    name: str
+    table: LabelTable
+    images: ImageSource
+    notes: tuple[str, ...] = ()
+    """Sentences to print on load."""
+    complete_truth: bool = False
+    """No label was unknown in the source, so what is hidden can be scored."""
+
+
+def open_data(
+    spec: str,
+    *,
+    tokens: str | None = None,
+    seed: int = 0,
+    difficult: str = "unknown",
+    scenes_options: Mapping[str, Any] | None = None,
+) -> Data:
+    """Read what DATA names. `seed` is that of the split, where the data bring none."""
+    kind, _, rest = str(spec).partition(":")
+    if kind == "scenes":
+        return _open_scenes(spec, _scenes_options(spec, rest) | dict(scenes_options or {}))
+    if kind in FORMATS:
+        name, loaded = kind, _read_format(kind, rest, seed, difficult, tokens)
+    else:
+        name, loaded = _read_folder(spec, tokens, seed)
+    notes = (*loaded.notes, *_split_notes(loaded.table))
+    complete = bool(loaded.table.known.all())
+    return Data(name, loaded.table, FolderImages(loaded.root), notes, complete)
+
+
+def _read_format(kind: str, path: str, seed: int, difficult: str, tokens: str | None) -> Loaded:
+    if tokens is not None:
+        raise UserError(f"--tokens is for folders with a label file; {kind} says itself what its labels mean")
+    if difficult not in ("unknown", "absent"):
+        raise UserError(f"difficult={difficult}: it is unknown or absent")
+    if not Path(path).exists() or not path:
+        raise UserError(f"{kind}:{path}: there is no such folder; write {kind}:PATH")
+    return FORMATS[kind](Path(path), seed, cast(Difficult, difficult))
+
+
+def _read_folder(spec: str, tokens: str | None, seed: int) -> tuple[str, Loaded]:
+    path = Path(spec)
+    if not path.exists():
+        known = ", ".join(f"{kind}:PATH" for kind in FORMATS)
+        raise UserError(f"{spec}: there is no such folder. DATA is a folder, scenes, or one of {known}")
+    loaded = folder.read(path, Tokens.parse(tokens), seed)
+    return loaded.root.resolve().name, loaded
+
+
+def _open_scenes(spec: str, options: Mapping[str, Any]) -> Data:
+    from fewtags.images.scenes import scenes
+
+    table, images = scenes(**options)
+    return Data("scenes", table, images, (), complete_truth=True)
+
+
+def _scenes_options(spec: str, text: str) -> dict[str, int | float]:
+    """`train=2000,test=1000,correlation=0.5,size=160,seed=3`, any of them."""
+    options: dict[str, int | float] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            options[name.strip()] = SCENES_OPTIONS[name.strip()](value)
+        except (KeyError, ValueError) as problem:
+            choices = ", ".join(f"{key}=NUMBER" for key in SCENES_OPTIONS)
+            raise UserError(f"{spec}: {part!r} is not understood; scenes takes {choices}") from problem
+    return options
+
+
+def _split_notes(table: LabelTable) -> tuple[str, ...]:
+    return tuple(f"there are no {split} images" for split in (TRAIN, TEST) if split not in table.splits)
+
+
+class SplitCounts(NamedTuple):
+    split: str
+    images: int
+    present: int
+    absent: int
+    unknown: int
+
+
+def counts(table: LabelTable) -> list[SplitCounts]:
+    """Images, and entries of each value, per split."""
+    found = []
+    for split in (TRAIN, TEST):
+        part = table.split(split)
+        entries = [int((part.values == value).sum()) for value in (PRESENT, ABSENT, UNKNOWN)]
+        found.append(SplitCounts(split, len(part), *entries))
+    return found
+
+
+def scarce(table: LabelTable, least: int = TOO_SCARCE) -> list[tuple[str, int]]:
+    """(category, known present training labels) where there are fewer than `least`."""
+    present = (table.split(TRAIN).values == PRESENT).sum(axis=0)
+    return [(table.categories[c], int(present[c])) for c in np.flatnonzero(present < least)]
+
+
+def warnings(table: LabelTable) -> list[str]:
+    """What a person should know before training on it."""
+    found = []
+    if few := scarce(table):
+        listed = ", ".join(f"{name} ({count})" for name, count in few[:20])
+        more = f" and {len(few) - 20} more" if len(few) > 20 else ""
+        have = "category has" if len(few) == 1 else "categories have"
+        found.append(
+            f"{len(few)} {have} fewer than {TOO_SCARCE} known present training labels: {listed}{more}"
+        )
+    return found
+
+
+def summary(data: Data) -> Group:
+    """What was loaded, to print with Rich: notes, counts per split, warnings."""
+    shown = Table(title=f"{data.name}: {len(data.table.categories)} categories", title_justify="left")
+    for column in SplitCounts._fields:
+        shown.add_column(column, justify="left" if column == "split" else "right")
+    for row in counts(data.table):
+        shown.add_row(row.split, *(f"{number:,}" for number in row[1:]))
+    notes = [Text(note) for note in data.notes]
+    return Group(*notes, shown, *(Text(f"Warning: {text}", style="yellow") for text in warnings(data.table)))
+
+
+def check_absents(table: LabelTable, recipe: Recipe) -> None:
+    """Training on present labels alone would learn that everything is present: stop, with the choices."""
+    values = table.split(TRAIN).values
+    if not (values == PRESENT).any():
+        raise UserError("no training label is known to be present: there is nothing to learn")
+    replaced = recipe.assume_absent is not None or recipe.sample_absent is not None
+    if replaced or recipe.method == "assume_absent" or (values == ABSENT).any():
+        return
+    raise UserError(
+        "no training label is known to be absent: a model would learn that everything is present. Choose:\n"
+        "  --assume-absent WEIGHT   take every unknown label as absent, with this weight in the loss\n"
+        "  --sample-absent N        per present label, draw N unknown ones as weak absents\n"
+        "  or add labels that are known to be absent"
+    )
