@@ -1,0 +1,32 @@
+# `make demo` and `make test` do everything on a machine with Python >= 3.11, make and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+
+.PHONY: install demo demo-seeds test lint clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fewtags needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/fewtags demo --out runs/demo
+
+demo-seeds: $(INSTALLED)
+	$(BIN)/fewtags demo --seeds 0,1,2 --out runs/demo-seeds
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

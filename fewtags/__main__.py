@@ -1,0 +1,3 @@
+from fewtags.cli import main
+
+main()

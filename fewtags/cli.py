@@ -1,0 +1,251 @@
+"""The command line: verb → function, nothing else. Heavy imports happen inside the verbs, so --help is instant."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fewtags.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Train an image tagger when most of the tags are missing, and fill the missing ones in.",
+    epilog="Exit codes: 0 done, 2 your input needs a change, 1 a fault of ours, 130 interrupted.",
+)
+console = Console()
+errors = Console(stderr=True)
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A folder with labels.csv, `scenes`, or voc2007:PATH, coco2014:PATH, coco2017:PATH, vg200:PATH, "
+        "openimages:PATH, tags:PATH.",
+    ),
+]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `fewtags train`.")]
+Tokens = Annotated[
+    str | None,
+    typer.Option(help="What the entries of labels.csv mean; default present=1,absent=0,unknown=", show_default=False),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+class Split(StrEnum):
+    train = "train"
+    test = "test"
+
+
+@app.command()
+def train(
+    data: Data,
+    method: Annotated[str | None, typer.Option(help="The system to train; `fewtags methods` lists them.")] = None,
+    known: Annotated[float | None, typer.Option(help="Keep this share of the given labels, hide the rest.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="lite0, lite1, lite2 or any timm model.")] = None,
+    freeze_backbone: Annotated[
+        bool | None, typer.Option("--freeze-backbone/--train-backbone", help="Default: frozen without a GPU.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training images.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Use this many training images only.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    words: Annotated[str | None, typer.Option(help="Word vectors: .npz, GloVe text file, or hub:NAME.")] = None,
+    assume_absent: Annotated[
+        float | None, typer.Option(help="Take unknown labels as absent with this weight.")
+    ] = None,
+    sample_absent: Annotated[
+        int | None, typer.Option(help="Draw this many unknown labels per present one as weak absents.")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="default, paper, released, a method's, or a YAML file.")] = "default",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting of the recipe.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder; default runs/NAME.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    init: Annotated[Path | None, typer.Option(help="Start from this trained run.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    time_budget: Annotated[str | None, typer.Option(help="Train as many epochs as fit: 30m, 2h.")] = None,
+    tokens: Tokens = None,
+) -> None:
+    """Train a tagger on DATA. Without flags: a GPU if there is one, else a frozen `lite0` on the CPU."""
+    from fewtags.recipe import Recipe
+    from fewtags.report import run_report
+    from fewtags.report.terminal import metrics_table
+    from fewtags.train.examples import write_examples
+    from fewtags.train.run import run_name
+    from fewtags.train.run import train as train_run
+    from fewtags.train.timing import parse_duration
+
+    flags = {
+        "method": method,
+        "known": known,
+        "backbone": backbone,
+        "freeze_backbone": freeze_backbone,
+        "epochs": epochs,
+        "limit": limit,
+        "seed": seed,
+        "words": words,
+        "assume_absent": assume_absent,
+        "sample_absent": sample_absent,
+        "device": device,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    chosen = Recipe.load(recipe).replace(**given).override(set_ or [])
+    folder = out or run_name(data, chosen, resume)
+    budget = None if time_budget is None else parse_duration(time_budget)
+    try:
+        run = train_run(
+            data, chosen, folder, tokens=tokens, resume=resume, init=init, time_budget=budget, console=console
+        )
+    except KeyboardInterrupt:
+        errors.print(f"Stopped. Continue with: fewtags train {data} --out {folder} --resume", soft_wrap=True)
+        raise
+    write_examples(run.path)
+    console.print(metrics_table(run.metrics()))
+    console.print(f"Run folder {run.path}, report {run_report(run.path)}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    data: Data,
+    split: Annotated[Split, typer.Option(help="Which images.")] = Split.test,
+    json_: Json = False,
+    tokens: Tokens = None,
+    device: Device = "auto",
+) -> None:
+    """Score a trained RUN on labelled DATA; unknown labels are left out."""
+    from fewtags.evaluate import evaluate as evaluate_run
+    from fewtags.report.terminal import metrics_table
+
+    quiet = Console(stderr=True, quiet=json_)
+    metrics = evaluate_run(run, data, split.value, tokens=tokens, device=device, console=quiet)
+    _show(metrics, json_, metrics_table)
+
+
+@app.command()
+def predict(
+    run: Run,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE_OR_FOLDER...", help="Images, or folders of them.")],
+    top: Annotated[int | None, typer.Option(min=1, help="The K most likely tags of each image.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="One threshold for all; default each category's own, from held-out labels."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to FILE.csv, .parquet or .json.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Tag images with a trained RUN."""
+    from fewtags.predict import image_files, load, predict_files, prediction_table, show_predictions, write_predictions
+
+    tagger = load(run, device)
+    files = image_files(images)
+    predictions = predict_files(tagger, files, top=top, threshold=threshold, console=errors)
+    if out is None:
+        show_predictions(files, predictions, console)
+    else:
+        write_predictions(prediction_table(files, predictions), out)
+        console.print(f"{len(files)} images tagged: {out}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def inspect(
+    data: Data,
+    out: Annotated[Path | None, typer.Option(help="Where to write the co-occurrence picture (.png).")] = None,
+    tokens: Tokens = None,
+) -> None:
+    """Show what DATA holds: counts, category frequencies, what is too scarce, and co-occurrence."""
+    from fewtags.data import open_data
+    from fewtags.inspect_data import inspect as inspect_data
+
+    inspect_data(open_data(data, tokens=tokens), out, console)
+
+
+@app.command()
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of images.")],
+    categories: Annotated[str, typer.Option(help="Category names, separated by commas.")] = "",
+) -> None:
+    """Write a labels.csv template for a folder of images, every label still unknown."""
+    from fewtags.new import new_template
+
+    path = new_template(folder, [name.strip() for name in categories.split(",") if name.strip()])
+    console.print(f"{path}: fill in 1 for present, 0 for absent; leave unknown entries empty.", soft_wrap=True)
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Any DATA that `train` reads.")],
+    dest: Annotated[Path, typer.Argument(metavar="DEST", help="A new folder.")],
+    sample: Annotated[
+        str | None, typer.Option(metavar="TRAIN,TEST", help="Draw this many train and test images.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    size: Annotated[int | None, typer.Option(min=8, help="Resize images to this many pixels square.")] = None,
+    tokens: Tokens = None,
+) -> None:
+    """Turn any readable format into a folder with labels.csv."""
+    from fewtags.convert import convert as convert_data
+    from fewtags.convert import parse_sample
+
+    convert_data(source, dest, parse_sample(sample), seed, size, tokens=tokens)
+    console.print(f"{dest}: written", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def report(run: Run) -> None:
+    """Write RUN/report.html anew from the files of the run."""
+    from fewtags.report import run_report
+
+    console.print(str(run_report(run)), soft_wrap=True, highlight=False)
+
+
+@app.command()
+def methods(json_: Json = False) -> None:
+    """List the methods that can be trained."""
+    from fewtags.methods import METHODS
+    from fewtags.report.terminal import methods_table
+
+    _show({name: method.summary for name, method in METHODS.items()}, json_, methods_table)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run folders and the report go.")] = Path("runs/demo"),
+    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "0",
+) -> None:
+    """Train `plain` and `hst` on `scenes` with 10 % of the labels known, and compare them."""
+    from fewtags.demo import demo as run_demo
+
+    run_demo(out, [int(seed) for seed in seeds.split(",")], console)
+
+
+def _show(value: dict[str, Any], as_json: bool, table: Any) -> None:
+    if as_json:
+        typer.echo(json.dumps(value, indent=2))
+    else:
+        console.print(table(value))
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one message and exit code 2."""
+    try:
+        app()
+    except UserError as mistake:
+        errors.print(f"Error: {mistake}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""Train one run: from data and recipe to a run folder."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch.utils.data import DataLoader
+
+from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
+from fewtags.batch import Batch
+from fewtags.data import Data, open_data, summary
+from fewtags.errors import UserError
+from fewtags.methods import METHODS, Method, Setting
+from fewtags.metrics import evaluate, fit_decision_thresholds, score_pseudo_labels
+from fewtags.nn.words import load_words
+from fewtags.recipe import Recipe
+from fewtags.train.callbacks import EpochFiles, EpochLines, PseudoLabelAudit, StopOnBadNumbers, checkpoints
+from fewtags.train.checkpoint import SafeCheckpointIO
+from fewtags.train.data import KnownLabels, train_loader, walk_loader
+from fewtags.train.folder import Labels, RunFolder
+from fewtags.train.initial import start_from
+from fewtags.train.module import TrainingModule
+from fewtags.train.prepare import (
+    Inputs,
+    Prepared,
+    choose_device,
+    make_backbone,
+    prepare_inputs,
+    prepare_labels,
+    resolved,
+)
+from fewtags.train.timing import duration, epochs_within, expect, peak_memory_gib
+
+import lightning.pytorch as lightning  # isort: skip
+from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
+
+
+def train(
+    data: str,
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    tokens: str | None = None,
+    resume: bool = False,
+    init: str | Path | None = None,
+    time_budget: float | None = None,
+    console: Console | None = None,
+) -> RunFolder:
+    """Train what `recipe` says on `data`, into the folder `out`; returns the folder."""
+    console = console or Console(quiet=True)
+    started = time.perf_counter()
+    folder = RunFolder(out)
+    recipe = _recipe_to_run(folder, recipe, resume)
+    device = choose_device(recipe.device)
+    recipe = resolved(recipe, device, method_class(recipe).settings)
+    make_deterministic(recipe)
+
+    opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
+    console.print(summary(opened))
+    prepared = prepare_labels(opened, recipe)
+    _say_what_is_known(prepared, console)
+    backbone = make_backbone(recipe).to(device)
+    inputs = prepare_inputs(opened, prepared, backbone, device, not method_class(recipe).uses_map, console)
+
+    method = make_method(prepared, inputs.backbone.channels, console)
+    if init is not None:
+        start_from(RunFolder(init), method, prepared.train.categories, console)
+    module, loader = _module_and_loader(method, prepared, inputs)
+    recipe = _budgeted(module, loader, device, time_budget, console)
+
+    folder.write_recipe(recipe)
+    files = _fit(module, loader, folder, prepared, device, resume, console)
+    _finish(folder, module, prepared, inputs, files, data, tokens, time.perf_counter() - started)
+    return folder
+
+
+def run_name(data: str, recipe: Recipe, resume: bool) -> Path:
+    """`runs/DATA-METHOD-SEED`, with a number behind it if that is taken; to resume, the newest of them."""
+    words = data.replace(":", "-").replace(",", "-").replace("=", "").rstrip("/").split("/")
+    stem = f"{words[-1]}-{recipe.method}-{recipe.seed}"
+    number = 1
+    while (_numbered(stem, number) / "recipe.yaml").is_file():
+        number += 1
+    return _numbered(stem, max(1, number - 1) if resume else number)
+
+
+def _numbered(stem: str, number: int) -> Path:
+    return Path("runs") / (stem if number == 1 else f"{stem}-{number}")
+
+
+def method_class(recipe: Recipe) -> type[Method]:
+    if recipe.method not in METHODS:
+        raise UserError(f"there is no method {recipe.method!r}; choose one of {', '.join(METHODS)}")
+    return METHODS[recipe.method]
+
+
+def make_method(prepared: Prepared, channels: int, console: Console) -> Method:
+    """A fresh method; its initial weights depend on the seed alone."""
+    recipe, categories = prepared.recipe, prepared.train.categories
+    words = None if recipe.words is None else load_words(recipe.words, categories, recipe.words_pooling)
+    cls = method_class(recipe)
+    if words is None and recipe.category_features == "sd" and cls.uses_map:
+        console.print("Word vectors: none given (--words), so they are learned from the labels.")
+    torch.manual_seed(recipe.seed)
+    labels = torch.from_numpy(prepared.known.labels).float()
+    vectors = None if words is None else torch.from_numpy(words)
+    return cls(Setting(recipe, categories, channels, labels, vectors))
+
+
+def make_deterministic(recipe: Recipe) -> None:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if recipe.threads is not None:
+        torch.set_num_threads(recipe.threads)
+    np.random.seed(recipe.seed)
+
+
+def _recipe_to_run(folder: RunFolder, recipe: Recipe, resume: bool) -> Recipe:
+    has_work = (folder.path / "recipe.yaml").is_file()
+    if resume and not has_work:
+        raise UserError(f"{folder.path}: nothing to resume there; leave --resume out to start")
+    if has_work and not resume:
+        raise UserError(
+            f"{folder.path}: there is a run already; continue it with --resume, or choose another --out"
+        )
+    return folder.recipe() if resume else recipe
+
+
+def _say_what_is_known(prepared: Prepared, console: Console) -> None:
+    recipe, labels = prepared.recipe, prepared.known.labels
+    share = 100 * float((labels != 0).mean())
+    text = f"Training on {len(labels):,} images; {share:.1f} % of their labels are known"
+    if prepared.known.held_out is not None:
+        text += f", and {int((prepared.known.held_out != 0).sum()):,} more are kept out for decision thresholds"
+    console.print(f"{text}. Method {recipe.method}, seed {recipe.seed}.", highlight=False)
+
+
+def _module_and_loader(
+    method: Method, prepared: Prepared, inputs: Inputs
+) -> tuple[TrainingModule, DataLoader[Batch]]:
+    recipe, known = prepared.recipe, prepared.known
+    walk = walk_loader(inputs.train, known, recipe.batch_size, inputs.workers)
+    module = TrainingModule(method, recipe, walk, None if inputs.frozen else inputs.backbone)
+    return module, train_loader(inputs.train, known, recipe.batch_size, recipe.seed, inputs.workers)
+
+
+def _budgeted(
+    module: TrainingModule,
+    loader: DataLoader[Batch],
+    device: torch.device,
+    time_budget: float | None,
+    console: Console,
+) -> Recipe:
+    """Say how long it will take; with a budget, train as many epochs as fit."""
+    recipe = module.recipe
+    expected = expect(module, loader, len(loader), device)
+    if time_budget is not None:
+        epochs = epochs_within(time_budget, expected, recipe.epochs)
+        recipe = recipe.replace(epochs=epochs)
+        module.recipe = module.method.recipe = recipe
+    console.print(
+        f"Expected: {duration(expected.seconds_per_epoch)} an epoch, "
+        f"{duration(expected.seconds_per_epoch * recipe.epochs)} for {recipe.epochs} epochs on {device.type}, "
+        f"{expected.peak_gib:.1f} GiB of memory.",
+        highlight=False,
+    )
+    return recipe
+
+
+def _fit(
+    module: TrainingModule,
+    loader: DataLoader[Batch],
+    folder: RunFolder,
+    prepared: Prepared,
+    device: torch.device,
+    resume: bool,
+    console: Console,
+) -> EpochFiles:
+    files = EpochFiles(folder.path, pseudo_label_constants(prepared))
+    trainer = _trainer(module.recipe, folder, files, prepared, device, console)
+    saved = checkpoints(folder.path) if resume else []
+    try:
+        trainer.fit(module, train_dataloaders=loader, ckpt_path=saved[-1] if saved else None)
+    except SystemExit as stop:  # what Lightning makes of Ctrl-C
+        raise KeyboardInterrupt from stop
+    return files
+
+
+def _trainer(
+    recipe: Recipe,
+    folder: RunFolder,
+    files: EpochFiles,
+    prepared: Prepared,
+    device: torch.device,
+    console: Console,
+) -> lightning.Trainer:
+    _quiet_lightning()
+    watch: list[lightning.Callback] = [
+        PseudoLabelAudit(prepared.hidden),
+        StopOnBadNumbers(prepared.train.images),
+        files,
+    ]
+    bar = console.is_terminal and not console.quiet
+    watch += [_progress_bar()] if bar else [EpochLines(console, files)]
+    return lightning.Trainer(
+        max_epochs=recipe.epochs,
+        accelerator="gpu" if device.type == "cuda" else device.type,
+        devices=1,
+        callbacks=watch,
+        logger=TensorBoardLogger(folder.path, name="logs", version=""),
+        plugins=[SafeCheckpointIO()],
+        enable_checkpointing=True,
+        enable_progress_bar=bar,
+        enable_model_summary=False,
+        log_every_n_steps=10,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+    )
+
+
+def _progress_bar() -> lightning.Callback:
+    from lightning.pytorch.callbacks import RichProgressBar
+
+    return RichProgressBar(leave=True)
+
+
+def _quiet_lightning() -> None:
+    """Its hints are for people who write Lightning code, not for those who run this command."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
+    warnings.filterwarnings("ignore", message=r".*num_workers.*")
+
+
+def pseudo_label_constants(prepared: Prepared) -> dict[str, float]:
+    """What could be filled at all: hidden present labels, and those within reach of a known one."""
+    if prepared.hidden is None:
+        return {}
+    labels = prepared.known.labels
+    score = score_pseudo_labels(labels, np.zeros_like(labels), prepared.hidden)
+    return {"pseudo/hidden_present": score.hidden_present, "pseudo/reachable": score.reachable}
+
+
+def _finish(
+    folder: RunFolder,
+    module: TrainingModule,
+    prepared: Prepared,
+    inputs: Inputs,
+    files: EpochFiles,
+    data: str,
+    tokens: str | None,
+    seconds: float,
+) -> None:
+    module.eval().to(inputs.backbone.device)
+    thresholds, origin = decision_thresholds(module, prepared)
+    folder.save_model(inputs.backbone, module.method)
+    folder.write_labels(
+        Labels(
+            categories=list(prepared.train.categories),
+            decision_thresholds=[round(float(t), 6) for t in thresholds],
+            decision_thresholds_from=origin,
+            data=data,
+            tokens=tokens,
+            channels=inputs.backbone.channels,
+            word_size=word_size(module.method),
+        )
+    )
+    folder.write_metrics(_metrics(module, prepared, inputs, files, seconds))
+
+
+def word_size(method: Method) -> int | None:
+    """The size of given word vectors; a loaded model needs as many columns."""
+    vectors = dict(method.named_buffers()).get("tagger.category_features.words")
+    return None if vectors is None else int(vectors.shape[1])
+
+
+def decision_thresholds(module: TrainingModule, prepared: Prepared) -> tuple[np.ndarray, str]:
+    """Per-category thresholds from the labels that were kept out of training."""
+    held = prepared.known.held_out
+    if held is None or not held.any():
+        return np.full(len(prepared.train.categories), 0.5), "nothing was held out: 0.5"
+    logits = torch.cat([outputs["logits"] for _, outputs in module.walk_outputs()])
+    thresholds = fit_decision_thresholds(torch.sigmoid(logits).cpu().numpy(), held)
+    return thresholds, f"{int((held != 0).sum())} known training labels held out of training"
+
+
+def predict_test(module: TrainingModule, prepared: Prepared, inputs: Inputs) -> np.ndarray:
+    """(test images, categories) probabilities."""
+    unknown = KnownLabels(np.zeros_like(prepared.test.values))
+    loader = walk_loader(inputs.test, unknown, prepared.recipe.batch_size, inputs.workers)
+    with torch.no_grad():
+        logits = [module(batch.inputs.to(module.device))["logits"] for batch in loader]
+    return torch.sigmoid(torch.cat(logits)).cpu().numpy()
+
+
+def _metrics(
+    module: TrainingModule, prepared: Prepared, inputs: Inputs, files: EpochFiles, seconds: float
+) -> dict[str, Any]:
+    recipe = module.recipe
+    scores = {}
+    if len(prepared.test) and prepared.test.known.any():
+        probabilities = predict_test(module, prepared, inputs)
+        scores = evaluate(probabilities, prepared.test.values, prepared.test.categories)
+    return {
+        "method": recipe.method,
+        "known": recipe.known,
+        "seed": recipe.seed,
+        **scores,
+        "images": len(prepared.train),
+        "test_images": len(prepared.test),
+        "epochs": recipe.epochs,
+        "backbone": recipe.backbone,
+        "recipe_hash": recipe.hash(),
+        "seconds": round(seconds, 1),
+        "training_seconds": round(sum(row["seconds"] for row in files.rows), 1),
+        "peak_memory_gib": round(peak_memory_gib(), 2),
+        "pseudo_labels": last_pseudo_labels(files.rows),
+    }
+
+
+def last_pseudo_labels(rows: list[dict[str, float]]) -> dict[str, float]:
+    """The counts of the last epoch: `intra_made`, `intra_right`, ..., `hidden_present`, `reachable`."""
+    last = rows[-1] if rows else {}
+    return {name.removeprefix("pseudo/"): value for name, value in last.items() if name.startswith("pseudo/")}

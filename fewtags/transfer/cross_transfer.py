@@ -1,0 +1,160 @@
+"""Cross-image transfer (CST, SPEC 4): an image whose feature resembles a category's prototypes may hold it too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from fewtags.losses.contrastive import contrastive
+from fewtags.batch import Batch
+from fewtags.recipe import Recipe
+from fewtags.transfer.part import Transferred, crossfitted, held_out_labels, threshold_labels, threshold_loss
+from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes
+from fewtags.transfer.thresholds import LearnedThreshold, pseudo_labels
+
+MOST_REFIT_ENTRIES = 200_000
+"""Known entries kept to refit the threshold: a uniform sample, so that base rates stay as they are."""
+
+
+class CrossTransfer(nn.Module):
+    """Prototypes (two sets with cross-fitting), the contrastive loss, and the threshold on the similarity."""
+
+    def __init__(self, recipe: Recipe, categories: int):
+        super().__init__()
+        self.recipe = recipe
+        sets = 2 if recipe.threshold_labels == "crossfit" else 1
+        self.references = nn.ModuleList(self._reference(categories) for _ in range(sets))
+        self.queue = (
+            ContrastQueue(categories, recipe.feature_size, recipe.contrast_queue)
+            if recipe.contrast_queue
+            else None
+        )
+        self.threshold = LearnedThreshold(
+            categories, recipe.threshold_of("cross"), recipe.threshold_target, style=recipe.thresholds
+        )
+
+    def _reference(self, categories: int) -> Prototypes | InstanceBank:
+        recipe = self.recipe
+        if recipe.cross_source == "instances":
+            return InstanceBank(categories, recipe.feature_size, recipe.instance_bank)
+        return Prototypes(categories, recipe.feature_size, recipe.prototypes)
+
+    def forward(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Transferred:
+        """Features (B, C, D) → loss, threshold loss and proposals."""
+        loss = self._loss(features, batch)
+        available = self._available().expand_as(batch.labels)
+        evidence, evidence_of_known = crossfitted(self._similarities(features), batch.folds)
+        labels = threshold_labels(batch, available, self.recipe)
+        threshold = threshold_loss(self.threshold, evidence_of_known, labels, self.recipe)
+        decided = self.threshold.decide(evidence, available)
+        return Transferred(loss, threshold, pseudo_labels(batch.labels, decided).bool(), evidence.detach())
+
+    def _available(self) -> Tensor:
+        """(C,) bool: categories with something to resemble."""
+        return torch.stack([reference.available for reference in self.references]).all(0)  # type: ignore[misc]
+
+    def _similarities(self, features: Tensor) -> list[Tensor]:
+        if self.recipe.dtl_gradient == "theta_only":
+            features = features.detach()
+        return [reference.similarity(features, self.recipe.prototype_similarity) for reference in self.references]  # type: ignore[operator]
+
+    def _loss(self, features: Tensor, batch: Batch) -> Tensor:
+        """L_cst; and what this batch knows joins the queue and the instance bank."""
+        partners, partner_labels = self.queue.partners() if self.queue is not None else (None, None)
+        loss = contrastive(features, batch.labels, partners, partner_labels, self.recipe.absent_pairs)
+        if self.training:
+            self._remember(features.detach(), batch)
+        if self.recipe.prototype_contrast:
+            loss = loss + self._inverted_prototype_contrast(features, batch.labels)
+        return loss
+
+    def _remember(self, features: Tensor, batch: Batch) -> None:
+        if self.queue is not None:
+            self.queue.push(features, batch.labels)
+        for fold, reference in enumerate(self.references):
+            if isinstance(reference, InstanceBank):
+                reference.push(features, self._of_fold(batch.labels, batch.folds, fold))
+
+    def _of_fold(self, labels: Tensor, folds: Tensor | None, fold: int) -> Tensor:
+        if len(self.references) == 1 or folds is None:
+            return labels
+        return torch.where(folds == fold, labels, torch.zeros_like(labels))
+
+    def _inverted_prototype_contrast(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Released only: pushes known present features away from their prototypes (its sign is inverted)."""
+        similarity = self.references[0].similarity(features, "mean")  # type: ignore[operator]
+        used = (labels == 1) & self._available()
+        return (similarity * used).sum() / used.sum().clamp(min=1)
+
+    def is_due(self, epoch: int) -> bool:
+        """Prototypes are made after epoch 1, after every further warm-up epoch, then every few epochs."""
+        if self.recipe.cross_source == "instances":
+            return False
+        done, warmup = epoch + 1, self.recipe.warmup_epochs
+        return done <= max(1, warmup) or (done - warmup) % self.recipe.prototype_every == 0
+
+    @torch.no_grad()
+    def renew(self, walk: Iterable[tuple[Batch, dict[str, Tensor]]], epoch: int) -> None:
+        """New prototypes from all known present features, then the threshold refitted to the new similarities."""
+        known = _KnownFeatures(self.recipe)
+        for batch, outputs in walk:
+            known.add(batch, outputs["features"])
+        for fold, prototypes in enumerate(self.references):
+            features, category = known.positives(fold if len(self.references) > 1 else None)
+            prototypes.update(features, category, self.recipe.prototype_metric, self.recipe.seed + epoch)  # type: ignore[operator]
+        self._refit(known)
+
+    def _refit(self, known: _KnownFeatures) -> None:
+        features, category, labels, folds = known.sample()
+        scores = [
+            reference.similarity_of(features, category, self.recipe.prototype_similarity)  # type: ignore[operator]
+            for reference in self.references
+        ]
+        _, evidence = crossfitted(scores, folds)
+        usable = self._available()[category]
+        self.threshold.fit(evidence[usable], labels[usable], category[usable])
+
+
+class _KnownFeatures:
+    """Collects features of known entries on a walk over the training images: (M, D), category, label, fold."""
+
+    def __init__(self, recipe: Recipe):
+        self.labels_for_threshold = recipe.threshold_labels
+        self.present: list[tuple[Tensor, ...]] = []
+        self.teaching: list[tuple[Tensor, ...]] = []
+        self.share = 1.0
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+
+    def add(self, batch: Batch, features: Tensor) -> None:
+        folds = batch.folds if batch.folds is not None else torch.zeros_like(batch.labels, dtype=torch.int8)
+        image, category = torch.nonzero(batch.labels == 1, as_tuple=True)
+        self.present.append((features[image, category], category, folds[image, category]))
+        labels = held_out_labels(batch) if self.labels_for_threshold == "holdout" else batch.targets
+        image, category = torch.nonzero(labels, as_tuple=True)
+        kept = self._chosen(len(image), self.share, labels.device)
+        image, category = image[kept], category[kept]
+        entries = features[image, category], category, labels[image, category], folds[image, category]
+        self.teaching.append(entries)
+        self._thin()
+
+    def _chosen(self, count: int, share: float, device: torch.device) -> Tensor:
+        return (torch.rand(count, generator=self.generator) < share).to(device)
+
+    def _thin(self) -> None:
+        """Halve the sample when it has grown too large; later entries are then kept half as often too."""
+        if sum(len(part[0]) for part in self.teaching) <= MOST_REFIT_ENTRIES:
+            return
+        self.share /= 2
+        entries = self.sample()
+        kept = self._chosen(len(entries[0]), 0.5, entries[0].device)
+        self.teaching = [tuple(column[kept] for column in entries)]
+
+    def positives(self, fold: int | None) -> tuple[Tensor, Tensor]:
+        features, category, folds = (torch.cat(parts) for parts in zip(*self.present, strict=True))
+        chosen = slice(None) if fold is None else folds == fold
+        return features[chosen], category[chosen]
+
+    def sample(self) -> tuple[Tensor, ...]:
+        return tuple(torch.cat(parts) for parts in zip(*self.teaching, strict=True))
