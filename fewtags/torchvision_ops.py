@@ -2,7 +2,7 @@
 
 pip's torchvision is built against CUDA. Beside a CPU-only torch its binary `_C` cannot load, so the operators
 it would declare are missing, and `import torchvision` fails while it attaches Python code to two of them.
-Declaring their signatures first is enough: transforms and models never call them, and calling one still fails.
+Declaring their signatures first is enough: transforms and models do not call them; calling one still fails.
 
 Import this module before torchvision, timm, lightning or torchmetrics.
 """

@@ -19,16 +19,13 @@ def run(code: str) -> str:
 
 
 def test_transforms_and_timm_import_after_the_shim():
-    code = (
-        "import fewtags.torchvision_ops; from torchvision.transforms import v2; import timm; print(v2.Resize)"
-    )
+    code = "import fewtags.torchvision_ops; from torchvision.transforms import v2; import timm; print(v2.Resize)"
     assert "Resize" in run(code)
 
 
 def test_a_second_import_and_a_late_import_are_harmless():
-    run(
-        "import fewtags.torchvision_ops as s, torchvision, importlib; importlib.reload(s); assert s.DECLARED is None"
-    )
+    again = "importlib.reload(shim); assert shim.DECLARED is None"
+    run(f"import importlib, fewtags.torchvision_ops as shim, torchvision; {again}")
 
 
 def test_nothing_is_declared_where_the_binary_loads():
