@@ -1,0 +1,88 @@
+import pytest
+
+from fewtags.errors import UserError
+from fewtags.labels.formats import open_images
+from tests.labels.formats.make import pictures, text
+
+HEADER = "ImageID,Source,LabelName,Confidence\n"
+TRAIN = "oidv6-train-annotations-human-imagelabels.csv"
+VALIDATION = "annotations/validation-annotations-human-imagelabels.csv"
+
+
+@pytest.fixture
+def root(tmp_path):
+    text(tmp_path / "class-descriptions.csv", "/m/1,Dog\n/m/2,Car\n/m/3,Bat\n/m/4,Bat\n/m/5,Never verified\n")
+    lines = "aa,verification,/m/1,1\naa,verification,/m/2,0\naa,crowd,/m/1,1\n"
+    lines += "zz,verification,/m/1,1\nbb,verification,/m/99,1\n"
+    text(tmp_path / TRAIN, HEADER + lines)
+    text(tmp_path / VALIDATION, HEADER + "cc,verification,/m/4,1\ncc,verification,/m/3,0\n")
+    pictures(tmp_path, ["train/aa.jpg", "train/bb.jpg", "validation/cc.jpg"])
+    return tmp_path
+
+
+def test_missing_is_unknown_and_images_at_hand_count(root):
+    table, _, notes = open_images.read(root)
+    assert table.images == ("train/aa.jpg", "train/bb.jpg", "validation/cc.jpg")
+    assert table.categories == ("Dog", "Car", "Bat (/m/3)", "Bat (/m/4)")
+    assert table.values.tolist() == [[1, -1, 0, 0], [0, 0, 0, 0], [0, 0, -1, 1]]
+    assert table.splits == ("train", "train", "test")
+    assert notes == ("no test/ folder: the validation images are the test images",)
+
+
+def test_test_folder_goes_before_validation(root):
+    pictures(root, ["test/dd.jpg"])
+    text(root / "test-annotations-human-imagelabels.csv", HEADER + "dd,verification,/m/2,1\n")
+    table, _, notes = open_images.read(root)
+    assert table.images[2:] == ("test/dd.jpg",)
+    assert notes == ("validation/ is not used: test/ is there",)
+
+
+def test_names_file_with_a_header(root):
+    text(root / "class-descriptions.csv", "LabelName,DisplayName\n/m/1,Dog\n/m/2,Car\n")
+    assert open_images.read(root).table.categories == ("Dog", "Car")
+
+
+def test_machine_labels_are_refused(root):
+    text(root / TRAIN, HEADER + "zz,machine,/m/1,0.3\naa,machine,/m/1,0.7\n")
+    with pytest.raises(UserError, match=r"line 3, column 'Confidence': '0.7' is not 1 or 0"):
+        open_images.read(root)
+
+
+def test_contradiction(root):
+    text(root / TRAIN, HEADER + "aa,verification,/m/1,1\naa,crowd,/m/1,0\n")
+    with pytest.raises(UserError, match="line 3: contradicts an earlier line"):
+        open_images.read(root)
+
+
+@pytest.mark.parametrize("content", ["ImageID,LabelName\naa,/m/1\n", ""])
+def test_other_columns(root, content):
+    text(root / TRAIN, content)
+    with pytest.raises(UserError, match="not a UTF-8 CSV file with the columns ImageID, LabelName, Confidence"):
+        open_images.read(root)
+
+
+def test_label_file_missing_or_twice(root):
+    text(root / "other-train-annotations-human-imagelabels.csv", HEADER)
+    with pytest.raises(UserError, match=r"there are several \*train-annotations"):
+        open_images.read(root)
+    (root / "class-descriptions.csv").unlink()
+    with pytest.raises(UserError, match=r"there is no \*class-descriptions"):
+        open_images.read(root)
+
+
+def test_bad_names_file(root):
+    text(root / "class-descriptions.csv", "/m/1,Dog\n/m/2\n")
+    with pytest.raises(UserError, match="line 2: not `label id,name`"):
+        open_images.read(root)
+
+
+def test_no_images(root):
+    (root / "validation/cc.jpg").unlink()
+    with pytest.raises(UserError, match="validation: there are no images"):
+        open_images.read(root)
+
+
+def test_no_label_at_all(root):
+    text(root / "class-descriptions.csv", "/m/77,Dog\n")
+    with pytest.raises(UserError, match="no image has a human-verified label"):
+        open_images.read(root)
