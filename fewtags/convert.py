@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from fewtags.images.loading import FolderImages
 from PIL import Image
 from rich.progress import track
 
 from fewtags.data import Data, open_data
 from fewtags.errors import UserError
+from fewtags.images.loading import FolderImages
 from fewtags.labels.formats import folder
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import LabelTable
@@ -118,3 +118,14 @@ def _write_image(data: Data, image: str, target: Path, size: int | None) -> None
         shutil.copyfile(data.images.path(image), target)
     else:
         data.images.open(image).save(target)
+
+
+def parse_sample(text: str | None) -> tuple[int, int] | None:
+    """`10000,4000` → (10000, 4000)."""
+    if text is None:
+        return None
+    try:
+        train, test = (int(part) for part in text.split(","))
+    except ValueError as problem:
+        raise UserError(f"--sample {text}: write TRAIN,TEST such as 10000,4000") from problem
+    return train, test

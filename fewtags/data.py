@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-from fewtags.images.loading import FolderImages, ImageSource
+from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from fewtags.errors import UserError
+from fewtags.images.loading import FolderImages, ImageSource
 from fewtags.labels.formats import coco, folder, open_images, tags, visual_genome, voc
 from fewtags.labels.formats.loaded import Loaded
 from fewtags.labels.formats.tokens import Tokens
@@ -148,15 +149,15 @@ def warnings(table: LabelTable) -> list[str]:
         listed = ", ".join(f"{name} ({count})" for name, count in few[:20])
         more = f" and {len(few) - 20} more" if len(few) > 20 else ""
         have = "category has" if len(few) == 1 else "categories have"
-        found.append(
-            f"{len(few)} {have} fewer than {TOO_SCARCE} known present training labels: {listed}{more}"
-        )
+        found.append(f"{len(few)} {have} fewer than {TOO_SCARCE} known present training labels: {listed}{more}")
     return found
 
 
 def summary(data: Data) -> Group:
     """What was loaded, to print with Rich: notes, counts per split, warnings."""
-    shown = Table(title=f"{data.name}: {len(data.table.categories)} categories", title_justify="left")
+    shown = Table(
+        title=f"{data.name}: {len(data.table.categories)} categories", title_justify="left", box=box.SIMPLE_HEAD
+    )
     for column in SplitCounts._fields:
         shown.add_column(column, justify="left" if column == "split" else "right")
     for row in counts(data.table):

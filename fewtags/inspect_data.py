@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -37,8 +38,8 @@ def frequencies(table: LabelTable) -> Table:
     train, test = table.split(TRAIN).values, table.split(TEST).values
     present, absent, unknown = ((train == value).sum(axis=0) for value in (PRESENT, ABSENT, UNKNOWN))
     test_present = (test == PRESENT).sum(axis=0)
-    shown = Table(title="Training labels per category", title_justify="left")
-    for column in ("category", "present", "absent", "unknown", "share of known", "present in test", ""):
+    shown = Table(title="Known training labels per category", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("category", "present", "absent", "unknown", "share", "in test", ""):
         shown.add_column(column, justify="left" if column in ("category", "") else "right")
     for c in np.argsort(-present, kind="stable"):
         known = present[c] + absent[c]
@@ -64,7 +65,7 @@ def cooccurrence(values: np.ndarray) -> np.ndarray:
 
 
 def draw_cooccurrence(table: LabelTable, path: Path, name: str) -> None:
-    """A heat map: row i, column j is the share of images with i (j known) that also have j."""
+    """A heat map of P(column | row): the share of the images with i, j known, that also have j."""
     count = len(table.categories)
     side = max(4.0, INCHES_A_CATEGORY * count)
     figure = Figure(figsize=(side + 2.6, side + 1.8), layout="constrained")
@@ -77,11 +78,9 @@ def draw_cooccurrence(table: LabelTable, path: Path, name: str) -> None:
     axes.set_yticks(range(count), table.categories, fontsize=font)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("... this share has j (grey: never known together)")
-    axes.set_ylabel("of the images that have i ...")
-    axes.set_title(
-        f"{name}: known co-occurrence P(j | i), {len(table):,} training images", loc="left", fontsize=11
-    )
+    axes.set_xlabel("... also show this (grey: never known together)")
+    axes.set_ylabel("Of the images that show this, what share ...")
+    axes.set_title(f"{name}: known co-occurrence, {len(table):,} training images", loc="left", fontsize=11)
     figure.colorbar(picture, ax=axes, shrink=0.5, pad=0.02, aspect=30).outline.set_visible(False)
     with whole_file(path) as draft:
-        figure.savefig(draft, format="png", dpi=110)
+        figure.savefig(draft, format="png", dpi=110, bbox_inches="tight", pad_inches=0.15)

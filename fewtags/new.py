@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from fewtags.images.loading import list_images
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
+from fewtags.images.loading import list_images
 from fewtags.labels.formats.folder import CSV_NAME, IMAGE, PARQUET_NAME, SPLIT, csv_text, label_columns
 from fewtags.labels.split import TRAIN
 from fewtags.labels.table import UNKNOWN, LabelTable

@@ -40,15 +40,7 @@ def test_prints_counts_frequencies_and_where_the_picture_is(data, tmp_path):
     assert str(path) in shown
     assert "fewer than 10 known present training labels: cat (5), very rare thing (1)" in shown
     row = next(line for line in shown.splitlines() if "cat" in line and "45.5 %" in line)
-    assert [cell.strip() for cell in row.strip("│").split("│")] == [
-        "cat",
-        "5",
-        "6",
-        "0",
-        "45.5 %",
-        "1",
-        "fewer than 10",
-    ]
+    assert row.split() == ["cat", "5", "6", "0", "45.5", "%", "1", "fewer", "than", "10"]
     assert min(Image.open(path).size) > 400
 
 
