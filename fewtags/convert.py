@@ -61,6 +61,16 @@ def convert(
     return dest / folder.CSV_NAME
 
 
+def parse_sample(text: str | None) -> tuple[int, int] | None:
+    """`10000,4000` → (10000, 4000)"""
+    if text is None:
+        return None
+    train, comma, test = text.partition(",")
+    if not (comma and train.strip().isdecimal() and test.strip().isdecimal()):
+        raise UserError(f"--sample {text}: write it as TRAIN,TEST, such as 10000,4000")
+    return int(train), int(test)
+
+
 def sampled_rows(table: LabelTable, sample: tuple[int, int], seed: int) -> np.ndarray:
     """Rows of the drawn images, in the table's order."""
     generator = np.random.default_rng((SAMPLE_STREAM, seed))

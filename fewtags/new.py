@@ -16,7 +16,10 @@ from fewtags.labels.table import UNKNOWN, LabelTable
 
 
 def new_template(folder: Path, categories: Sequence[str]) -> Path:
-    """Write labels.csv with a row per image and every label unknown (blank). Never overwrites."""
+    """Write labels.csv with a row per image and every label unknown (blank). Never overwrites.
+
+    Without categories it has the image column alone, to add one column for each.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder")
@@ -37,8 +40,6 @@ def new_template(folder: Path, categories: Sequence[str]) -> Path:
 
 def _checked(names: list[str]) -> list[str]:
     problems = Problems("categories")
-    if not names:
-        problems.add("name at least one")
     for number, name in enumerate(names):
         if not name:
             problems.add(f"number {number + 1} is blank")

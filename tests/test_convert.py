@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fewtags.convert import convert, new_names, sampled_rows
+from fewtags.convert import convert, new_names, parse_sample, sampled_rows
 from fewtags.data import open_data
 from fewtags.errors import UserError
 from fewtags.labels.table import LabelTable
@@ -69,6 +69,17 @@ def test_the_sample_is_seeded_and_in_order():
     assert rows_of(table, (50, 50), 3) == list(range(100))
     with pytest.raises(UserError, match="--sample 51,0: there are 50 train images"):
         rows_of(table, (51, 0), 0)
+
+
+def test_a_sample_is_two_numbers():
+    assert parse_sample(None) is None
+    assert parse_sample("10000, 4000") == (10000, 4000)
+
+
+@pytest.mark.parametrize("text", ["", "100", "1,2,3", "a,b", "-1,2"])
+def test_a_sample_that_is_not(text):
+    with pytest.raises(UserError, match="write it as TRAIN,TEST, such as 10000,4000"):
+        parse_sample(text)
 
 
 def test_names_stay_distinct():
