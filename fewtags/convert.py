@@ -128,14 +128,3 @@ def _write_image(data: Data, image: str, target: Path, size: int | None) -> None
         shutil.copyfile(data.images.path(image), target)
     else:
         data.images.open(image).save(target)
-
-
-def parse_sample(text: str | None) -> tuple[int, int] | None:
-    """`10000,4000` → (10000, 4000)."""
-    if text is None:
-        return None
-    try:
-        train, test = (int(part) for part in text.split(","))
-    except ValueError as problem:
-        raise UserError(f"--sample {text}: write TRAIN,TEST such as 10000,4000") from problem
-    return train, test
