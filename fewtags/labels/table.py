@@ -64,4 +64,3 @@ class LabelTable:
 
     def with_values(self, values: np.ndarray) -> LabelTable:
         return replace(self, values=values.astype(np.int8))
-

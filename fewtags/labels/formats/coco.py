@@ -47,9 +47,7 @@ def _read_part(root: Path, part: str, split: str) -> LabelTable:
     require_images(root, images, str(file))
     categories = sorted(content["categories"], key=lambda category: category["id"])
     values = _values(file, content, [category["id"] for category in categories])
-    return LabelTable(
-        images, tuple(category["name"] for category in categories), values, (split,) * len(images)
-    )
+    return LabelTable(images, tuple(category["name"] for category in categories), values, (split,) * len(images))
 
 
 def _check_keys(file: Path, content: Any) -> None:

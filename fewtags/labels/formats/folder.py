@@ -153,9 +153,7 @@ def _check_images(sheet: Sheet, images: Sequence[str], problems: Problems) -> No
         if not name:
             problems.add(f"{where}: is blank")
         elif name.startswith(("/", "../")) or name == ".." or Path(name).is_absolute():
-            problems.add(
-                f"{where}: {image} is outside the folder; write a path relative to {sheet.file.parent}"
-            )
+            problems.add(f"{where}: {image} is outside the folder; write a path relative to {sheet.file.parent}")
         elif name in first_row:
             problems.add(f"{where}: {image} is already on {sheet.place(first_row[name])}")
         else:

@@ -87,7 +87,5 @@ def _check_found(file: Path, entries: pd.DataFrame, rows: np.ndarray, columns: n
     problems = Problems(str(file))
     for name, places in (("image", rows), ("category", columns)):
         for row in np.flatnonzero(places < 0):
-            problems.add(
-                f"row {row + 1}, column {name!r}: {entries[name].iloc[row]!r} is not in the label file"
-            )
+            problems.add(f"row {row + 1}, column {name!r}: {entries[name].iloc[row]!r} is not in the label file")
     problems.raise_if_any()
