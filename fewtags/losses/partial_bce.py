@@ -1,0 +1,52 @@
+"""Partial binary cross-entropy ℓ (SPEC 6): known entries teach, unknown ones do not exist."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+from torch.nn import functional
+
+Normalization = Literal["batch", "image", "categories"]
+
+
+def partial_bce(
+    logits: Tensor,
+    labels: Tensor,
+    normalization: Normalization = "batch",
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Logits (B, C), labels (B, C) of -1, 0, +1, weights (B, C) ≥ 0 or None → scalar.
+
+    Σ w·[-log σ(x) if y = +1, -log σ(-x) if y = -1], divided by
+
+    - "batch": Σ w over the batch's known entries (as released);
+    - "image": Σ w over each image's known entries, then the mean over images (the paper's equation);
+    - "categories": B·C, whatever is known.
+
+    Nothing known: a zero that still has a graph.
+    """
+    known = labels != 0
+    weights = known.to(logits.dtype) if weights is None else known * weights
+    losses = weights * elementwise_bce(logits, labels)
+    if normalization == "categories":
+        return losses.sum() / max(losses.numel(), 1)
+    if normalization == "image":
+        return safe_ratio(losses.sum(1), weights.sum(1)).sum() / max(len(losses), 1)
+    return safe_ratio(losses.sum(), weights.sum())
+
+
+def elementwise_bce(logits: Tensor, labels: Tensor) -> Tensor:
+    """-log σ(x) where y = +1, -log σ(-x) where y = -1, exactly 0, without gradient, where y = 0."""
+    unknown = labels == 0
+    # Masked before the loss, not after: a non-finite logit at an unknown entry must not reach the gradient.
+    known_logits = logits.masked_fill(unknown, 0)
+    losses = functional.binary_cross_entropy_with_logits(
+        known_logits, (labels > 0).to(logits.dtype), reduction="none"
+    )
+    return losses.masked_fill(unknown, 0)
+
+
+def safe_ratio(total: Tensor, count: Tensor) -> Tensor:
+    """total / count, and total itself (a zero with its graph) where nothing was counted."""
+    return total / count.masked_fill(count == 0, 1)

@@ -1,0 +1,152 @@
+"""Category-specific features (SARL, SPEC 1): one vector per category from the backbone's map."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+SMALLEST_POOLED_MAP = 14
+CPU_BLOCK, GPU_BLOCK = 2**19, 2**26
+"""Elements of the joint space held at once: what fits a CPU's cache; what keeps a GPU busy."""
+
+
+class CategoryFeatures(NamedTuple):
+    features: Tensor
+    """(B, C, D)"""
+    attention: Tensor
+    """(B, C, H, W): where each category looked."""
+    logits: Tensor | None
+    """(B, C): SA's second classifier; None with SD."""
+
+
+class SemanticDecoupling(nn.Module):
+    """SD: maps (B, D₀, H, W) → features f_c = Σ_n a_cn f_n, a_c = softmax_n(w · tanh(U f_n ⊙ V x_c)).
+
+    f = batch norm(1×1 convolution(map)), x_c the word vector of category c (learned if none is given). The
+    paper's P, b and f_a are linear after the tanh: they fold into w = P f_a, and the softmax cancels f_a·b.
+    """
+
+    words: Tensor
+
+    def __init__(
+        self,
+        channels: int,
+        categories: int,
+        feature_size: int,
+        joint_size: int,
+        word_vectors: Tensor | None = None,
+        word_size: int = 300,
+        pool_map: bool = True,
+    ):
+        super().__init__()
+        self.pool_map = pool_map
+        self.reduce = nn.Conv2d(channels, feature_size, kernel_size=1, bias=False)
+        self.norm = nn.BatchNorm2d(feature_size)
+        if word_vectors is None:
+            self.words = nn.Parameter(0.4 * torch.randn(categories, word_size))  # the spread of GloVe's vectors
+        else:
+            self.register_buffer("words", _checked(word_vectors, categories))
+        self.place_to_joint = nn.Linear(feature_size, joint_size, bias=False)
+        self.word_to_joint = nn.Linear(self.words.shape[1], joint_size, bias=False)
+        self.joint_to_score = nn.Linear(joint_size, 1, bias=False)
+
+    def forward(self, maps: Tensor) -> CategoryFeatures:
+        reduced = self.norm(self.reduce(pooled(maps, self.pool_map)))  # (B, D, H, W)
+        places = reduced.flatten(2).transpose(1, 2)  # (B, N, D)
+        scores = attention_scores(
+            self.place_to_joint(places), self.word_to_joint(self.words), self.joint_to_score.weight[0]
+        )  # (B, C, N)
+        attention = scores.softmax(-1).to(places.dtype)
+        return CategoryFeatures(attention @ places, attention.unflatten(2, reduced.shape[2:]), None)
+
+
+class SemanticAttention(nn.Module):
+    """SA: maps (B, D₀, H, W) → features f_c = Σ_n M_cn T(map)_n, M_c = σ(activation map), T a 1×1 convolution.
+
+    The same activation maps, pooled over the places, are a second classifier.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        categories: int,
+        feature_size: int,
+        cam_pooling: Literal["max", "avg"] = "max",
+        pool_map: bool = True,
+    ):
+        super().__init__()
+        self.pool_map = pool_map
+        self.cam_pooling = cam_pooling
+        self.activation = nn.Conv2d(channels, categories, kernel_size=1)
+        self.transform = nn.Conv2d(channels, feature_size, kernel_size=1)
+
+    def forward(self, maps: Tensor) -> CategoryFeatures:
+        maps = pooled(maps, self.pool_map)
+        activation = self.activation(maps)  # (B, C, H, W)
+        places = self.transform(maps).flatten(2).transpose(1, 2)  # (B, N, D)
+        attention = torch.sigmoid(activation)
+        logits = activation.amax((2, 3)) if self.cam_pooling == "max" else activation.mean((2, 3))
+        return CategoryFeatures(attention.flatten(2) @ places, attention, logits)
+
+
+def pooled(maps: Tensor, pool_map: bool) -> Tensor:
+    """Maps (B, D₀, H, W) averaged 2×2 if asked for, unless min(H, W) < 14."""
+    return functional.avg_pool2d(maps, 2) if pool_map and min(maps.shape[2:]) >= SMALLEST_POOLED_MAP else maps
+
+
+def _checked(word_vectors: Tensor, categories: int) -> Tensor:
+    if word_vectors.ndim != 2 or len(word_vectors) != categories:
+        raise ValueError(f"word vectors of shape {tuple(word_vectors.shape)} for {categories} categories")
+    return word_vectors.detach().float().clone()
+
+
+def attention_scores(places: Tensor, words: Tensor, weights: Tensor) -> Tensor:
+    """U f (B, N, J), V x (C, J), w (J,) → w · tanh(U f_n ⊙ V x_c), (B, C, N).
+
+    The (B, C, N, J) tensor is made block by block, and again for the gradient, never kept.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return torch.tanh(places.unsqueeze(1) * words[:, None]) @ weights  # a plain formula exports to anything
+    batch, count, joint = places.shape
+    flat = places.reshape(batch * count, joint)
+    scores: Tensor = _JointScores.apply(flat.float(), words.float(), weights.float())  # (C, B·N)
+    return scores.view(len(words), batch, count).transpose(0, 1)
+
+
+class _JointScores(torch.autograd.Function):
+    """places (M, J), words (C, J), weights (J,) → Σ_j w_j tanh(places_mj words_cj), (C, M)."""
+
+    @staticmethod
+    def forward(ctx: Any, places: Tensor, words: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(places, words, weights)
+        scores = places.new_empty(len(words), len(places))
+        with torch.autocast(places.device.type, enabled=False):
+            for part in _blocks(places, words):
+                scores[part] = torch.tanh_(places * words[part, None]) @ weights
+        return scores
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """With t = tanh(·), q = g(1 - t²): ∂w = Σ g t, ∂places = w Σ_c q·words, ∂words = w Σ_m q·places."""
+        places, words, weights = ctx.saved_tensors
+        (grad,) = grads  # (C, M)
+        to_places, to_words, to_weights = (torch.zeros_like(t) for t in (places, words, weights))
+        with torch.autocast(places.device.type, enabled=False):
+            for part in _blocks(places, words):
+                bent = torch.tanh_(places * words[part, None])  # (c, M, J)
+                to_weights += torch.einsum("cm,cmj->j", grad[part], bent)
+                slope = bent.square_().neg_().add_(1).mul_(grad[part].unsqueeze(-1))
+                to_words[part] = torch.einsum("cmj,mj->cj", slope, places)
+                to_places += torch.einsum("cmj,cj->mj", slope, words[part])
+        return to_places * weights, to_words * weights, to_weights
+
+
+def _blocks(places: Tensor, words: Tensor) -> list[slice]:
+    """Slices of categories small enough for the memory at hand."""
+    elements = CPU_BLOCK if places.device.type == "cpu" else GPU_BLOCK
+    step = max(1, elements // max(places.numel(), 1))
+    return [slice(start, start + step) for start in range(0, len(words), step)]

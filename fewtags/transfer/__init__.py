@@ -1,0 +1,1 @@
+"""Filling unknown labels from known ones: within an image, across images, and the thresholds that decide."""
