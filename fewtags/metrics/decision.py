@@ -30,9 +30,7 @@ def fit_decision_thresholds(probabilities: np.ndarray, labels: np.ndarray) -> np
     pooled = _best_cut(logits.ravel(), labels.ravel())
     if pooled is None:
         return np.full(labels.shape[1], UNDECIDED)
-    cuts = [
-        _shrunken(logits[:, category], labels[:, category], pooled) for category in range(labels.shape[1])
-    ]
+    cuts = [_shrunken(logits[:, category], labels[:, category], pooled) for category in range(labels.shape[1])]
     return 1.0 / (1.0 + np.exp(-np.array(cuts)))
 
 

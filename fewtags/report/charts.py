@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,10 +19,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from fewtags.report.palette import MODULES, STAND_INS, themed
 
 POINTS_PER_INCH = 72
-TEXT = 11.0
+TEXT = 12.5
 HEAT = "cividis"
 _numbers = itertools.count()
-STYLE = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fewtags",
     "font.size": TEXT,
@@ -32,18 +33,27 @@ STYLE = {
 }
 
 
-def thresholds_chart(intra: pd.Series, cross: pd.Series, warmup: int = 0) -> Markup:
-    """θ of both modules over the epochs, each line named where it ends."""
+def thresholds_chart(lines: dict[str, pd.Series], warmup: int = 0) -> Markup:
+    """θ of the modules over the epochs, each line named where it ends."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _figure(460, 250, right=0.80)
-        draw_thresholds(axes, {"intra": intra, "cross": cross}, warmup, STAND_INS)
-        return inline_svg(figure, "Learned thresholds over the epochs: " + _in_words(intra, cross))
+        figure, axes = _figure(460, 240, right=0.80)
+        draw_shares(axes, lines, warmup, STAND_INS)
+        return inline_svg(figure, "Learned thresholds over the epochs: " + _in_words(lines))
 
 
-def draw_thresholds(axes: Axes, lines: dict[str, pd.Series], warmup: int, colours: dict[str, str]) -> None:
+def precision_chart(lines: dict[str, pd.Series]) -> Markup:
+    """The share of filled labels that are right, per epoch and module."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _figure(460, 240, right=0.80)
+        draw_shares(axes, lines, 0, STAND_INS)
+        return inline_svg(figure, "Share of the filled labels that are right, per epoch: " + _in_words(lines))
+
+
+def draw_shares(axes: Axes, lines: dict[str, pd.Series], warmup: int, colours: dict[str, str]) -> None:
+    """Lines between 0 and 1, one per module; the epochs of warm-up are shaded."""
     _plain_axes(axes, colours)
     axes.set_ylim(0, 1.05)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     drawn = {name: line for name, line in lines.items() if len(line)}
     if warmup and drawn:
         _mark_warmup(axes, min(line.index[0] for line in drawn.values()), warmup, colours)
@@ -51,7 +61,7 @@ def draw_thresholds(axes: Axes, lines: dict[str, pd.Series], warmup: int, colour
         dashes = "-" if name == "intra" else (0, (5, 2))
         axes.plot(line.index, line, color=colours[name], linewidth=2.2, linestyle=dashes)
         axes.plot(line.index[-1], line.iloc[-1], "o", color=colours[name], markersize=5)
-    heights = _spread([float(line.iloc[-1]) for line in drawn.values()], gap=0.17)
+    heights = _spread([float(line.iloc[-1]) for line in drawn.values()], gap=0.14)
     for (name, line), height in zip(drawn.items(), heights, strict=True):
         _name_at_end(axes, f"{name} {line.iloc[-1]:.2f}", height, colours[name])
 
@@ -59,7 +69,7 @@ def draw_thresholds(axes: Axes, lines: dict[str, pd.Series], warmup: int, colour
 def filled_chart(module: str, made: pd.Series, right: pd.Series, top: float) -> Markup:
     """Pseudo labels per epoch: right ones solid, wrong ones hatched above them; `top` gives modules one scale."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _figure(460, 250)
+        figure, axes = _figure(460, 240)
         draw_filled(axes, module, made, right, top, STAND_INS)
         return inline_svg(figure, f"Labels filled in from evidence {MODULES[module]}, per epoch")
 
@@ -75,18 +85,9 @@ def draw_filled(
     solid = made if judged is None else judged.fillna(0)
     axes.bar(made.index, solid, width=0.78, color=colours[module])
     if judged is not None:
-        wrong = (made - solid).clip(lower=0)
+        wrong = (made - solid).clip(lower=0).replace(0, np.nan)  # a bar of no height would still draw its edge
         look = {"facecolor": colours["paper"], "edgecolor": colours["wrong"], "hatch": "////", "linewidth": 1.0}
         axes.bar(made.index, wrong, bottom=solid, width=0.74, **look)  # type: ignore[arg-type]
-
-
-def precision_chart(lines: dict[str, pd.Series]) -> Markup:
-    """The share of filled labels that are right, per epoch and module."""
-    with matplotlib.rc_context(STYLE):
-        figure, axes = _figure(460, 250, right=0.80)
-        draw_thresholds(axes, lines, 0, STAND_INS)
-        axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-        return inline_svg(figure, "Share of the filled labels that are right, per epoch")
 
 
 def sparkline(values: pd.Series) -> Markup:
@@ -109,7 +110,7 @@ def matrix_chart(title: str, matrix: Sequence[Sequence[float]], categories: Sequ
         axes.pcolormesh(values, cmap=HEAT, vmin=0, vmax=1, edgecolors=STAND_INS["paper"], linewidth=0.7)
         axes.set_aspect("equal")
         axes.invert_yaxis()
-        size = max(5.0, min(TEXT - 1, 230 / max(len(categories), 1)))
+        size = max(5.0, min(TEXT - 1.5, 230 / max(len(categories), 1)))
         middles = np.arange(len(categories)) + 0.5
         axes.set_xticks(middles, [_short(name) for name in categories], rotation=60, ha="right", fontsize=size)
         axes.set_yticks(middles, [_short(name) for name in categories], fontsize=size)
@@ -127,7 +128,7 @@ def inline_svg(figure: Figure, label: str) -> Markup:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<svg [^>]*viewBox="([^"]+)"[^>]*>', _opening(label), svg, count=1)
-    svg = re.sub(r"font: ([\d.]+)px [^;\"]+", r"font-size: \1px", svg)
+    svg = re.sub(r" font-family: [^;\"]+;", "", svg)
     prefix = f"c{next(_numbers)}-"
     svg = re.sub(r'(\bid="|href="#|url\(#)', lambda found: found[0] + prefix, svg)
     return Markup(themed(svg))
@@ -172,9 +173,8 @@ def _spread(heights: list[float], gap: float) -> list[float]:
     return [middle + direction * gap / 2, middle - direction * gap / 2]
 
 
-def _in_words(intra: pd.Series, cross: pd.Series) -> str:
-    named = [("intra", intra), ("cross", cross)]
-    return ", ".join(f"{name} from {s.iloc[0]:.2f} to {s.iloc[-1]:.2f}" for name, s in named if len(s))
+def _in_words(lines: dict[str, pd.Series]) -> str:
+    return ", ".join(f"{name} from {s.iloc[0]:.2f} to {s.iloc[-1]:.2f}" for name, s in lines.items() if len(s))
 
 
 def _thousands(value: float, _position: int) -> str:

@@ -4,7 +4,8 @@ Read from `examples/examples.json` of a run folder:
 
     {"images": [{"file": "0.png", "name": "...", "known_present": [...], "known_absent": [...],
                  "hidden_present": [...] or null (truth not available),
-                 "filled": [{"category": "...", "module": "intra" | "cross", "evidence": 0.93, "right": true | null}],
+                 "filled": [{"category": "...", "module": "intra" | "cross", "evidence": 0.93,
+                             "right": true | false | null}],
                  "predicted": [{"category": "...", "probability": 0.91}],
                  "attention": [{"category": "...", "map": [[H rows of W floats]], "kind": "sd" | "sa"}]}],
      "cooccurrence": {"image": "0.png", "categories": [...],
@@ -24,7 +25,10 @@ from fewtags.report.overlays import attention_uri, open_example, photo_uri
 from fewtags.report.runs import Run
 
 MATRICES = {
-    "statistical": ("Statistics", "how often the two occur together in the known labels; the same for every image"),
+    "statistical": (
+        "Statistics",
+        "how often the two occur together in the known labels; the same for every image",
+    ),
     "ist_without_loss": ("Learned, without its loss", "the pair head when the co-occurrence loss is left out"),
     "ist": ("Learned (IST)", "the pair head: what occurs together in this very image"),
 }
@@ -53,7 +57,9 @@ def merged_fills(filled: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A category filled by both modules is one chip that names both; most evidence first."""
     chips: dict[str, dict[str, Any]] = {}
     for fill in sorted(filled, key=lambda fill: -(fill.get("evidence") or 0)):
-        chip = chips.setdefault(fill["category"], {"category": fill["category"], "right": fill.get("right"), "by": []})
+        chip = chips.setdefault(
+            fill["category"], {"category": fill["category"], "right": fill.get("right"), "by": []}
+        )
         chip["by"].append((fill["module"], fill.get("evidence")))
     return list(chips.values())
 
@@ -62,7 +68,9 @@ def _card(name: str, runs: Sequence[Run]) -> dict[str, Any]:
     entries = [(run, image) for run in runs for image in run.examples.get("images", []) if _name(image) == name]
     run, image = entries[0]
     photo = open_example(run.path / "examples" / image["file"])
-    hidden = next((entry["hidden_present"] for _, entry in entries if entry.get("hidden_present") is not None), None)
+    hidden = next(
+        (entry["hidden_present"] for _, entry in entries if entry.get("hidden_present") is not None), None
+    )
     truth = None if hidden is None else {*image.get("known_present", []), *hidden}
     return {
         "name": name,

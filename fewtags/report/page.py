@@ -73,12 +73,15 @@ def _content(runs: list[Run], title: str | None) -> dict[str, Any]:
         "best": {name: _best(runs, name) for name in FIGURES},
         "left_out": runs[0].metrics.get("categories_without_positives") or [],
         "thresholds": _thresholds(runs),
+        "precisions": _precisions(runs),
         "filled": _filled(runs),
         "losses": _losses(runs),
         "categories": _categories(runs),
+        "decisions": _decision_thresholds(runs[0]) if len(runs) == 1 else {},
         "examples": example_cards(runs),
         "cooccurrence": cooccurrence(runs),
         "modules": MODULES,
+        "differing": _differing(runs),
     }
 
 
@@ -96,24 +99,44 @@ def _facts(runs: list[Run]) -> list[str]:
 
 
 def _data_name(run: Run) -> str:
-    return str(run.metrics.get("data") or run.labels.get("data") or "")
+    """The last part of a folder's path, or the name before a format's or generator's options."""
+    spec = str(run.metrics.get("data") or run.labels.get("data") or "")
+    name, _, _ = spec.partition(":")
+    return Path(spec).name if "/" in name or "\\" in name else name
 
 
 def _best(runs: list[Run], name: str) -> str | None:
-    values = [run.metrics[name] for run in runs if run.metrics.get(name) is not None]
+    """The best figure among rivals: the upper bound saw more labels than they did."""
+    rivals = [run for run in runs if run.method != words.UPPER_BOUND]
+    values = [run.metrics[name] for run in rivals if run.metrics.get(name) is not None]
     return words.points(max(values)) if len(values) > 1 else None
 
 
 def _thresholds(runs: list[Run]) -> list[dict[str, Any]]:
     charted = []
     for run in runs:
-        intra, cross = run.series("threshold/intra"), run.series("threshold/cross")
-        if len(intra) or len(cross):
-            charted.append({"name": run.name, "svg": charts.thresholds_chart(intra, cross, _warmup(run))})
+        lines = {module: run.series(f"threshold/{module}") for module in MODULES}
+        if any(len(line) for line in lines.values()):
+            charted.append({"name": run.name, "svg": charts.thresholds_chart(lines, warmup_epochs(run))})
     return charted
 
 
-def _warmup(run: Run) -> int:
+def _precisions(runs: list[Run]) -> list[dict[str, Any]]:
+    charted = []
+    for run in runs:
+        lines = {module: _precision(run, module) for module in MODULES}
+        if any(len(line) for line in lines.values()):
+            charted.append({"name": run.name, "svg": charts.precision_chart(lines)})
+    return charted
+
+
+def _precision(run: Run, module: str) -> pd.Series:
+    """right / made per epoch, over the epochs that made any."""
+    made = run.series(f"pseudo/{module}_made")
+    return (run.series(f"pseudo/{module}_right") / made[made > 0]).dropna()
+
+
+def warmup_epochs(run: Run) -> int:
     """Epochs before the first pseudo label, from what was logged; 0 when nothing was."""
     made = pd.concat([run.series(f"pseudo/{module}_made") for module in MODULES]).groupby(level=0).sum()
     return int((made.cumsum() == 0).sum()) if len(made) and made.sum() > 0 else 0
@@ -127,7 +150,9 @@ def _filled(runs: list[Run]) -> list[dict[str, Any]]:
         made = {module: series for module, series in made.items() if len(series) and series.max() > 0}
         if made:
             top = max(series.max() for series in made.values())
-            found.append({"name": run.name, "charts": _filled_charts(run, made, top), "rows": _filled_rows(run, made)})
+            found.append(
+                {"name": run.name, "charts": _filled_charts(run, made, top), "rows": _filled_rows(run, made)}
+            )
     return found
 
 
@@ -135,7 +160,9 @@ def _filled_charts(run: Run, made: dict[str, pd.Series], top: float) -> list[dic
     drawn = []
     for module, series in made.items():
         right = run.series(f"pseudo/{module}_right")
-        drawn.append({"module": module, "svg": charts.filled_chart(module, series, right, top), "judged": len(right) > 0})
+        drawn.append(
+            {"module": module, "svg": charts.filled_chart(module, series, right, top), "judged": len(right) > 0}
+        )
     return drawn
 
 
@@ -173,10 +200,15 @@ def _losses(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _categories(runs: list[Run]) -> list[list[dict[str, Any]]]:
-    """Rows of the per-category table in one or two columns: the largest gain of the first run over the second first,
-    or the highest precision first when there is one run."""
+    """Rows of the per-category table, in two columns when there are many.
+
+    The largest gain of the first run over the second stands first; with one run, the highest precision.
+    """
     tables = [run.metrics.get("per_category") or {} for run in runs]
-    rows = [_category(name, [table.get(name) for table in tables]) for name in dict.fromkeys(n for t in tables for n in t)]
+    rows = [
+        _category(name, [table.get(name) for table in tables])
+        for name in dict.fromkeys(n for t in tables for n in t)
+    ]
     scored = [row for row in rows if any(value is not None for value in row["values"])]
     scored.sort(key=lambda row: -(row["gain"] if row["gain"] is not None else row["values"][0] or 0))
     if len(scored) < TWO_COLUMNS_FROM:
@@ -191,3 +223,18 @@ def _category(name: str, values: list[float | None]) -> dict[str, Any]:
     gain = values[0] - values[1] if both else None  # type: ignore[operator]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     return {"name": name, "values": values, "gain": gain, "low": low, "high": high}
+
+
+def _differing(runs: list[Run]) -> list[tuple[str, list[Any]]]:
+    """The settings in which the runs are not the same, with each run's value."""
+    names = dict.fromkeys(name for run in runs for name in run.recipe)
+    rows = [(name, [run.recipe.get(name) for run in runs]) for name in names]
+    return [(name, values) for name, values in rows if any(value != values[0] for value in values)]
+
+
+def _decision_thresholds(run: Run) -> dict[str, float]:
+    """Per category the probability from which `predict` says yes; {} when none were fitted."""
+    given = run.labels.get("decision_thresholds") or {}
+    if isinstance(given, list):
+        return dict(zip(run.labels.get("categories", []), given, strict=False))
+    return dict(given)

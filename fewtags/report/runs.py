@@ -76,7 +76,7 @@ class Run:
         return pd.Series(values.to_numpy(), index=self.history["epoch"].to_numpy()).dropna()
 
     def loss_terms(self) -> list[str]:
-        return [column for column in self.history if str(column).startswith("loss/")]
+        return [name for name in map(str, self.history.columns) if name.startswith("loss/")]
 
 
 def read_run(path: Path) -> Run:

@@ -19,6 +19,14 @@ def metrics_table(metrics: dict[str, Any] | Sequence[dict[str, Any]]) -> Table:
     return _several(list(metrics))
 
 
+def methods_table(summaries: dict[str, str]) -> Table:
+    """What can be trained: each method's name and what it is."""
+    table = Table("method", "what it is")
+    for name, summary in summaries.items():
+        table.add_row(name, summary)
+    return table
+
+
 def _one(metrics: dict[str, Any]) -> Table:
     title = f"mAP {points(metrics.get('mAP'))} · mAP, VOC-interpolated {points(metrics.get('mAP_voc'))}"
     table = Table(title=title, caption=_left_out(metrics), title_justify="left", caption_justify="left")

@@ -66,7 +66,7 @@ def _beside(first: Run, other: Run, index: int) -> str:
     if other.map is None or first.map is None:
         return f"; {other.name} could not be scored"
     if other.method == UPPER_BOUND:
-        return f"; with every label it would be {points(other.map)}"
+        return f"; trained on all labels: {points(other.map)}"
     labels = "" if other.known == first.known else _with_labels(other)
     gap = first.map - other.map
     if index == 0 and not labels:
@@ -87,7 +87,7 @@ def _module_sentence(run: Run, module: str) -> str:
     made, right = last(run, f"pseudo/{module}_made"), last(run, f"pseudo/{module}_right")
     if made is None:
         return ""
-    judged = f", {percent(right / made)} of them right" if right is not None and made > 0 else ""
+    judged = f" ({percent(right / made)} right)" if right is not None and made > 0 else ""
     return f"{count(made)} labels from evidence {MODULES[module]}{judged}"
 
 

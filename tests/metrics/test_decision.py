@@ -18,9 +18,9 @@ def calibrated(shifts, n=4000, seed=0):
 
 
 def f1_at(probabilities, labels, threshold):
-    return oracle.precision_recall_f1(
-        (probabilities >= threshold)[:, None].tolist(), labels[:, None].tolist()
-    )["OF1"]
+    return oracle.precision_recall_f1((probabilities >= threshold)[:, None].tolist(), labels[:, None].tolist())[
+        "OF1"
+    ]
 
 
 def test_with_many_labels_each_category_gets_its_own_best():

@@ -35,12 +35,8 @@ def test_equal_to_scikit_learn_when_all_is_known():
     assert found["OP"] == pytest.approx(precision_score(labels == 1, predicted, average="micro"))
     assert found["OF1"] == pytest.approx(f1_score(labels == 1, predicted, average="micro"))
     options = {"average": "macro", "zero_division": 0}
-    assert found["CP"] == pytest.approx(
-        precision_score((labels == 1)[:, scored], predicted[:, scored], **options)
-    )
-    assert found["CR"] == pytest.approx(
-        recall_score((labels == 1)[:, scored], predicted[:, scored], **options)
-    )
+    assert found["CP"] == pytest.approx(precision_score((labels == 1)[:, scored], predicted[:, scored], **options))
+    assert found["CR"] == pytest.approx(recall_score((labels == 1)[:, scored], predicted[:, scored], **options))
 
 
 def test_category_f1_is_the_harmonic_mean_of_cp_and_cr_not_a_mean_of_f1s():

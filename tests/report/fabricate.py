@@ -20,7 +20,10 @@ def write_run(folder: Path, method="hst", mean_ap=61.2, known=0.1, seed=0, categ
     for name in ("OP", "OR", "OF1", "CP", "CR", "CF1"):
         metrics[name] = mean_ap - 2 + random.normal()
         metrics[f"{name}_top3"] = mean_ap - 6 + random.normal()
-    metrics |= {"per_category": dict(zip(categories, aps.tolist(), strict=True)), "categories_without_positives": []}
+    metrics |= {
+        "per_category": dict(zip(categories, aps.tolist(), strict=True)),
+        "categories_without_positives": [],
+    }
     metrics |= {"data": "scenes", "seconds": 83.4} | extra
     (folder / "metrics.json").write_text(json.dumps(metrics))
     recipe = {"method": method, "known": known, "seed": seed, "backbone": "lite0", "epochs": 12, "words": None}
@@ -63,9 +66,13 @@ def write_examples(run: Path, pictures=None, filled=True, attention=True, truth=
     for index in range(3 if pictures is None else len(pictures)):
         (drawing(index) if pictures is None else pictures[index]).save(folder / f"{index}.png")
         images.append(example(index, filled, attention, truth))
-    matrices = {name: matrix(scale) for name, scale in [("statistical", 0.5), ("ist_without_loss", 0.2), ("ist", 0.9)]}
+    matrices = {
+        name: matrix(scale) for name, scale in [("statistical", 0.5), ("ist_without_loss", 0.2), ("ist", 0.9)]
+    }
     found = {"image": "0.png", "categories": CATEGORIES, "matrices": matrices}
-    (folder / "examples.json").write_text(json.dumps({"images": images, "cooccurrence": found if filled else None}))
+    (folder / "examples.json").write_text(
+        json.dumps({"images": images, "cooccurrence": found if filled else None})
+    )
     return run
 
 
