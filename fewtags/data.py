@@ -156,7 +156,9 @@ def warnings(table: LabelTable) -> list[str]:
 def summary(data: Data) -> Group:
     """What was loaded, to print with Rich: notes, counts per split, warnings."""
     shown = Table(
-        title=f"{data.name}: {len(data.table.categories)} categories", title_justify="left", box=box.SIMPLE_HEAD
+        title=Text(f"{data.name}: {len(data.table.categories)} categories"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
     )
     for column in SplitCounts._fields:
         shown.add_column(column, justify="left" if column == "split" else "right")

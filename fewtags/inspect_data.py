@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fewtags.data import TOO_SCARCE, Data, summary
 from fewtags.files import whole_file
@@ -29,7 +30,7 @@ def inspect(data: Data, out: Path | None = None, console: Console | None = None)
     console.print(frequencies(data.table))
     picture = Path(out) if out is not None else Path(f"{data.name}-cooccurrence.png")
     draw_cooccurrence(data.table.split(TRAIN), picture, data.name)
-    console.print("Co-occurrence of the known training labels:", str(picture), soft_wrap=True)
+    console.print(Text(f"Co-occurrence of the known training labels: {picture}"), soft_wrap=True)
     return picture
 
 
@@ -46,7 +47,7 @@ def frequencies(table: LabelTable) -> Table:
         share = f"{100 * present[c] / known:.1f} %" if known else "-"
         note = f"fewer than {TOO_SCARCE}" if present[c] < TOO_SCARCE else ""
         numbers = (f"{n:,}" for n in (present[c], absent[c], unknown[c]))
-        shown.add_row(table.categories[c], *numbers, share, f"{test_present[c]:,}", note)
+        shown.add_row(Text(table.categories[c]), *numbers, share, f"{test_present[c]:,}", note)
     return shown
 
 

@@ -1,5 +1,7 @@
 import io
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from rich.console import Console
 from fewtags import data as data_module
 from fewtags.data import Data, check_absents, counts, open_data, scarce, summary, warnings
 from fewtags.errors import UserError
+from fewtags.labels.formats.tokens import Tokens
 from fewtags.labels.table import LabelTable
 from fewtags.recipe import Recipe
 from tests.labels.formats.make import pictures, text
@@ -170,3 +173,27 @@ def test_one_absent_is_enough():
 def test_nothing_present_is_nothing_to_learn():
     with pytest.raises(UserError, match="there is nothing to learn"):
         check_absents(table([[0, -1]]), Recipe(assume_absent=1.0))
+
+
+DOCS = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+
+
+def test_the_python_of_the_docs_runs():
+    blocks = re.findall(r"```python\n(.*?)```", DOCS, flags=re.S)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
+
+
+def test_the_label_file_of_the_docs_reads(tmp_path):
+    pictures(tmp_path, ["photos/1.jpg", "photos/2.jpg"])
+    (content,) = re.findall(r"```csv\n(.*?)```", DOCS, flags=re.S)
+    text(tmp_path / "labels.csv", content)
+    assert open_data(str(tmp_path)).table.values.tolist() == [[1, 0], [-1, 1]]
+
+
+def test_the_tokens_of_the_docs_are_understood():
+    found = re.findall(r"`(present=.*?)`", DOCS)
+    assert len(found) == 4
+    for tokens in found:
+        Tokens.parse(tokens.replace("\\|", "|"))

@@ -17,7 +17,7 @@ def data(tmp_path):
     names = [f"{n}.jpg" for n in range(12)]
     pictures(folder, names)
     lines = [f"{name},{'test' if n == 11 else 'train'},1,{n % 2},{'' if n else 1}" for n, name in enumerate(names)]
-    text(folder / "labels.csv", "image,split,dog,cat,very rare thing\n" + "\n".join(lines))
+    text(folder / "labels.csv", "image,split,dog,cat,very [red] thing\n" + "\n".join(lines))
     return open_data(str(folder))
 
 
@@ -38,7 +38,8 @@ def test_prints_counts_frequencies_and_where_the_picture_is(data, tmp_path):
     shown = text_out.getvalue()
     assert path == tmp_path / "new" / "picture.png"
     assert str(path) in shown
-    assert "fewer than 10 known present training labels: cat (5), very rare thing (1)" in shown
+    assert "fewer than 10 known present training labels: cat (5), very [red] thing (1)" in shown
+    assert shown.count("very [red] thing") == 2
     row = next(line for line in shown.splitlines() if "cat" in line and "45.5 %" in line)
     assert row.split() == ["cat", "5", "6", "0", "45.5", "%", "1", "fewer", "than", "10"]
     assert min(Image.open(path).size) > 400
