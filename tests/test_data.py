@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fewtags.images.loading import FolderImages
 from rich.console import Console
 
 from fewtags import data as data_module
 from fewtags.data import Data, check_absents, counts, open_data, scarce, summary, warnings
 from fewtags.errors import UserError
+from fewtags.images.loading import FolderImages
 from fewtags.labels.formats.tokens import Tokens
 from fewtags.labels.table import LabelTable
 from fewtags.recipe import Recipe
