@@ -102,7 +102,7 @@ def sparkline(values: pd.Series) -> Markup:
 
 
 def matrix_chart(title: str, matrix: Sequence[Sequence[float]], categories: Sequence[str]) -> Markup:
-    """A co-occurrence matrix (C, C), row i column j: how likely i is beside j. NaN and None stay empty."""
+    """A co-occurrence matrix (C, C), row i, column j: P(j | i). NaN and None stay empty."""
     values = np.array(matrix, dtype=float)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(340 / POINTS_PER_INCH, 350 / POINTS_PER_INCH))

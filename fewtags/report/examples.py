@@ -10,6 +10,8 @@ Read from `examples/examples.json` of a run folder:
                  "attention": [{"category": "...", "map": [[H rows of W floats]], "kind": "sd" | "sa"}]}],
      "cooccurrence": {"image": "0.png", "categories": [...],
                       "matrices": {"statistical": [[...]], "ist_without_loss": [[...]], "ist": [[...]]}}}
+
+A matrix holds P(column | row). Runs show an image together when its name is the same.
 """
 
 from __future__ import annotations

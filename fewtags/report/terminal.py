@@ -41,7 +41,8 @@ def _one(metrics: dict[str, Any]) -> Table:
 
 def _several(rows: list[dict[str, Any]]) -> Table:
     table = Table()
-    for heading in ("method", "known"):
+    seeds = len({row.get("seed") for row in rows}) > 1
+    for heading in ("method", "known", *(["seed"] if seeds else [])):
         table.add_column(heading)
     for heading in (*FIGURES, "time"):
         table.add_column(heading, justify="right")
@@ -49,7 +50,8 @@ def _several(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         known = "" if row.get("known") is None else percent(row["known"])
         cells = [_cell(row.get(name), best[name], len(rows)) for name in FIGURES]
-        table.add_row(str(row.get("method", "")), known, *cells, duration(row.get("seconds")))
+        seed = [str(row.get("seed", ""))] if seeds else []
+        table.add_row(str(row.get("method", "")), known, *seed, *cells, duration(row.get("seconds")))
     return table
 
 

@@ -49,6 +49,7 @@ def test_both_equal_the_plain_loops(levels):
         np.testing.assert_allclose(ours(scores, labels), expected, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:No positive samples")
 def test_agrees_with_torchmetrics_in_float32():
     scores, labels = made_up(4, levels=20)
     target = torch.from_numpy(np.where(labels == 0, -1, labels == 1).astype(np.int64))

@@ -1,3 +1,4 @@
+import io
 import json
 
 from rich.console import Console
@@ -8,7 +9,7 @@ from tests.report.fabricate import write_run
 
 
 def shown(metrics):
-    console = Console(width=120, record=True, color_system=None, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=120, record=True, color_system=None, file=io.StringIO())
     console.print(metrics_table(metrics))
     return console.export_text()
 
@@ -38,6 +39,11 @@ def test_several_models_one_row_each_the_best_in_bold(tmp_path):
 def test_missing_figures_are_dashes():
     text = shown([{"method": "plain", "mAP": None}, {"method": "hst"}])
     assert text.count("–") == 2 * 7
+
+
+def test_seeds_are_shown_when_they_differ():
+    headings = [column.header for column in metrics_table([{"seed": 0}, {"seed": 1}]).columns]
+    assert headings[:3] == ["method", "known", "seed"]
 
 
 def test_methods_by_name():
