@@ -40,13 +40,13 @@ def check_scores(scores: np.ndarray, labels: np.ndarray) -> None:
     if np.isnan(scores).any():
         rows = np.flatnonzero(np.isnan(scores).any(axis=1))
         raise ValueError(f"{len(rows)} rows of scores hold NaN, the first is row {rows[0]}")
-    if not np.isin(labels, (PRESENT, UNKNOWN, ABSENT)).all():
+    if not ((labels == PRESENT) | (labels == UNKNOWN) | (labels == ABSENT)).all():
         raise ValueError("labels must be +1 (present), 0 (unknown) or -1 (absent)")
 
 
 def precision_recall(scores: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Precision, recall and the score after each distinct score, highest first. scores, present: (n,)."""
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores)  # not stable, which is slower: ties are one step, so their order does not matter
     ranked = scores[order]
     last_of_tie = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     right = np.cumsum(present[order], dtype=np.float64)[last_of_tie]
@@ -54,8 +54,8 @@ def precision_recall(scores: np.ndarray, present: np.ndarray) -> tuple[np.ndarra
 
 
 def _per_category(area, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:  # type: ignore[no-untyped-def]
-    scores, labels = np.asarray(scores), np.asarray(labels)
     check_scores(scores, labels)
+    scores, labels = np.asfortranarray(scores), np.asfortranarray(labels)  # columns are read one by one
     result = np.full(labels.shape[1], np.nan)
     for category in np.flatnonzero((labels == PRESENT).any(axis=0)):
         known = labels[:, category] != UNKNOWN

@@ -102,13 +102,9 @@ def test_large_sets_take_under_a_second():
     random = np.random.default_rng(0)
     scores = random.random((40_000, 80), dtype=np.float32)
     labels = np.where(random.random((40_000, 80)) < 0.04, 1, -1).astype(np.int8)
-    # The fastest of three: the machine may be busy with something else.
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        average_precision(scores, labels)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.0
+    start = time.process_time()  # not the clock: the machine may be busy with something else
+    average_precision(scores, labels)
+    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize(
