@@ -1,9 +1,9 @@
 """fewtags trains an image tagger when most of the tags are missing, and fills the missing ones in.
 
-    import fewtags
+import fewtags
 
-    run = fewtags.train("my-photos", method="hst", out="runs/mine")
-    tags = fewtags.load(run).predict(["photo.jpg"])
+run = fewtags.train("my-photos", method="hst", out="runs/mine")
+tags = fewtags.load(run).predict(["photo.jpg"])
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ def train(
     **settings: Any,
 ) -> Path:
     """Train on `data` into the run folder `out`; `settings` are recipe fields, such as method, known, epochs."""
-    from fewtags.train.run import train as train_run
+    from fewtags.training.run import train as train_run
 
     chosen = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
-    folder = train_run(
-        str(data), chosen.replace(**settings), out, tokens=tokens, resume=resume, init=init
-    )
+    folder = train_run(str(data), chosen.replace(**settings), out, tokens=tokens, resume=resume, init=init)
     return folder.path
 
 
@@ -50,6 +48,6 @@ def load(run: str | Path, device: str = "auto") -> Tagger:
 
 def evaluate(run: str | Path, data: str | Path, split: str = "test") -> dict[str, Any]:
     """The metrics of a run on labelled data."""
-    from fewtags.evaluate import evaluate as evaluate_run
+    from fewtags.evaluation import evaluate as evaluate_run
 
     return evaluate_run(run, str(data), split)

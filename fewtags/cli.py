@@ -35,7 +35,9 @@ Data = Annotated[
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `fewtags train`.")]
 Tokens = Annotated[
     str | None,
-    typer.Option(help="What the entries of labels.csv mean; default present=1,absent=0,unknown=", show_default=False),
+    typer.Option(
+        help="What the entries of labels.csv mean; default present=1,absent=0,unknown=", show_default=False
+    ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -50,7 +52,9 @@ class Split(StrEnum):
 def train(
     data: Data,
     method: Annotated[str | None, typer.Option(help="The system to train; `fewtags methods` lists them.")] = None,
-    known: Annotated[float | None, typer.Option(help="Keep this share of the given labels, hide the rest.")] = None,
+    known: Annotated[
+        float | None, typer.Option(help="Keep this share of the given labels, hide the rest.")
+    ] = None,
     backbone: Annotated[str | None, typer.Option(help="lite0, lite1, lite2 or any timm model.")] = None,
     freeze_backbone: Annotated[
         bool | None, typer.Option("--freeze-backbone/--train-backbone", help="Default: frozen without a GPU.")
@@ -80,10 +84,10 @@ def train(
     from fewtags.recipe import Recipe
     from fewtags.report import run_report
     from fewtags.report.terminal import metrics_table
-    from fewtags.train.examples import write_examples
-    from fewtags.train.run import run_name
-    from fewtags.train.run import train as train_run
-    from fewtags.train.timing import parse_duration
+    from fewtags.training.examples import write_examples
+    from fewtags.training.run import run_name
+    from fewtags.training.run import train as train_run
+    from fewtags.training.timing import parse_duration
 
     flags = {
         "method": method,
@@ -124,7 +128,7 @@ def evaluate(
     device: Device = "auto",
 ) -> None:
     """Score a trained RUN on labelled DATA; unknown labels are left out."""
-    from fewtags.evaluate import evaluate as evaluate_run
+    from fewtags.evaluation import evaluate as evaluate_run
     from fewtags.report.terminal import metrics_table
 
     quiet = Console(stderr=True, quiet=json_)
@@ -135,17 +139,28 @@ def evaluate(
 @app.command()
 def predict(
     run: Run,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE_OR_FOLDER...", help="Images, or folders of them.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE_OR_FOLDER...", help="Images, or folders of them.")
+    ],
     top: Annotated[int | None, typer.Option(min=1, help="The K most likely tags of each image.")] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="One threshold for all; default each category's own, from held-out labels."),
+        typer.Option(
+            min=0, max=1, help="One threshold for all; default each category's own, from held-out labels."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to FILE.csv, .parquet or .json.")] = None,
     device: Device = "auto",
 ) -> None:
     """Tag images with a trained RUN."""
-    from fewtags.predict import image_files, load, predict_files, prediction_table, show_predictions, write_predictions
+    from fewtags.predict import (
+        image_files,
+        load,
+        predict_files,
+        prediction_table,
+        show_predictions,
+        write_predictions,
+    )
 
     tagger = load(run, device)
     files = image_files(images)

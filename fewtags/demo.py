@@ -13,9 +13,9 @@ from rich.console import Console
 from fewtags.recipe import Recipe
 from fewtags.report import comparison_report
 from fewtags.report.terminal import metrics_table
-from fewtags.train.examples import write_examples
-from fewtags.train.folder import RunFolder
-from fewtags.train.run import train
+from fewtags.training.examples import write_examples
+from fewtags.training.folder import RunFolder
+from fewtags.training.run import train
 
 DATA = "scenes:train=2000,test=1000"
 METHODS_SHOWN = ("plain", "hst")
@@ -62,8 +62,7 @@ def _report(recipe: Recipe, out: Path, console: Console) -> Path:
     attention = _trained(short.replace(category_features="sa"), out / "pictures" / "sa", console)
     no_loss = short.replace(intra_weight=0.0, dtl_gradient="through")
     without_loss = _trained(no_loss, out / "pictures" / "ist_without_loss", console)
-    for method in METHODS_SHOWN:
-        other = {"sa": attention.path} if method == "hst" else None
-        write_examples(out / method, other, without_loss.path if method == "hst" else None)
+    rows = write_examples(out / "hst", {"sa": attention.path}, without_loss.path)
+    write_examples(out / "plain", rows=rows)
     runs = [out / method for method in METHODS_SHOWN]
     return comparison_report(runs, out / "report.html", "fewtags: 10 % of the labels known")

@@ -21,8 +21,8 @@ from fewtags.images.transforms import evaluation_transform
 from fewtags.methods import METHODS, Method, Setting
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
-from fewtags.train.folder import Labels, RunFolder
-from fewtags.train.prepare import choose_device
+from fewtags.training.folder import Labels, RunFolder
+from fewtags.training.prepare import choose_device
 
 ImageLike = str | Path | Image.Image
 

@@ -56,7 +56,7 @@ class Recipe(BaseModel):
     """The system to train: see `fewtags methods`."""
     known: Share = 1.0
     """Share of the given training labels to keep; the others are hidden (SPEC 7). 1 keeps all that are given."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     """Seeds the hiding of labels, the initial weights, the order of the images and every random view."""
     limit: Count | None = None
     """Train on this many training images only, drawn by the seed. None: all."""
@@ -89,7 +89,12 @@ class Recipe(BaseModel):
     """Sides of the random square crops, at image_size 448; scaled with image_size."""
     resize: Annotated[int, Field(ge=32)] = 512
     """The side an image is resized to before cropping, at image_size 448; scaled with image_size."""
-    views: tuple[Literal["plain", "flip", "crop1", "crop2", "crop3", "crop4"], ...] = ("plain", "flip", "crop1", "crop2")
+    views: tuple[Literal["plain", "flip", "crop1", "crop2", "crop3", "crop4"], ...] = (
+        "plain",
+        "flip",
+        "crop1",
+        "crop2",
+    )
     """The views of each training image in the feature cache; one is drawn per image and epoch."""
 
     # Category-specific features (SPEC 1)

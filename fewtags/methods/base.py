@@ -15,7 +15,7 @@ from fewtags.recipe import Recipe
 
 @dataclass(frozen=True)
 class Setting:
-    """What a method is built from. `labels` are the training labels it may learn from, and nothing else is known."""
+    """What a method is built from. It learns from `labels` and from nothing else."""
 
     recipe: Recipe
     categories: tuple[str, ...]

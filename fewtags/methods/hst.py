@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fewtags.losses.partial_bce import partial_bce
 from fewtags.batch import Batch
+from fewtags.losses.partial_bce import partial_bce
 from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Setting, Step
 from fewtags.methods.ssgrl import Ssgrl, without
 from fewtags.transfer.cross_transfer import CrossTransfer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from fewtags.methods.base import Method, ParameterGroup, Setting
@@ -11,6 +13,7 @@ from fewtags.nn.classifier import linear_layer
 class Plain(Method):
     summary = "a linear layer on the pooled features, known labels only: the baseline"
     uses_map = False
+    category_axes: ClassVar = {"linear.weight": (0,), "linear.bias": (0,)}
 
     def __init__(self, setting: Setting):
         super().__init__(setting)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 SMALLEST_POOLED_MAP = 14
-CPU_BLOCK, GPU_BLOCK = 2**19, 2**26
-"""Elements of the joint space held at once: what fits a CPU's cache; what keeps a GPU busy."""
 
 
 class CategoryFeatures(NamedTuple):
@@ -30,6 +28,7 @@ class SemanticDecoupling(nn.Module):
     """
 
     words: Tensor
+    category_axes: ClassVar = {"words": (0,)}
 
     def __init__(
         self,
@@ -69,6 +68,8 @@ class SemanticAttention(nn.Module):
     The same activation maps, pooled over the places, are a second classifier.
     """
 
+    category_axes: ClassVar = {"activation.weight": (0,), "activation.bias": (0,)}
+
     def __init__(
         self,
         channels: int,
@@ -106,7 +107,7 @@ def _checked(word_vectors: Tensor, categories: int) -> Tensor:
 def attention_scores(places: Tensor, words: Tensor, weights: Tensor) -> Tensor:
     """U f (B, N, J), V x (C, J), w (J,) → w · tanh(U f_n ⊙ V x_c), (B, C, N).
 
-    The (B, C, N, J) tensor is made block by block, and again for the gradient, never kept.
+    The (B, C, N, J) tensor is made category by category, and again for the gradient, never kept.
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return torch.tanh(places.unsqueeze(1) * words[:, None]) @ weights  # a plain formula exports to anything
@@ -124,8 +125,8 @@ class _JointScores(torch.autograd.Function):
         ctx.save_for_backward(places, words, weights)
         scores = places.new_empty(len(words), len(places))
         with torch.autocast(places.device.type, enabled=False):
-            for part in _blocks(places, words):
-                scores[part] = torch.tanh_(places * words[part, None]) @ weights
+            for category, word in enumerate(words):
+                scores[category] = torch.tanh_(places * word) @ weights
         return scores
 
     @staticmethod
@@ -133,20 +134,12 @@ class _JointScores(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """With t = tanh(·), q = g(1 - t²): ∂w = Σ g t, ∂places = w Σ_c q·words, ∂words = w Σ_m q·places."""
         places, words, weights = ctx.saved_tensors
-        (grad,) = grads  # (C, M)
         to_places, to_words, to_weights = (torch.zeros_like(t) for t in (places, words, weights))
         with torch.autocast(places.device.type, enabled=False):
-            for part in _blocks(places, words):
-                bent = torch.tanh_(places * words[part, None])  # (c, M, J)
-                to_weights += torch.einsum("cm,cmj->j", grad[part], bent)
-                slope = bent.square_().neg_().add_(1).mul_(grad[part].unsqueeze(-1))
-                to_words[part] = torch.einsum("cmj,mj->cj", slope, places)
-                to_places += torch.einsum("cmj,cj->mj", slope, words[part])
+            for category, (word, grad) in enumerate(zip(words, grads[0], strict=True)):
+                bent = torch.tanh_(places * word)  # (M, J)
+                to_weights += grad @ bent
+                slope = bent.square_().neg_().add_(1).mul_(grad.unsqueeze(1))
+                to_places.addcmul_(slope, word)
+                to_words[category] = slope.mul_(places).sum(0)
         return to_places * weights, to_words * weights, to_weights
-
-
-def _blocks(places: Tensor, words: Tensor) -> list[slice]:
-    """Slices of categories small enough for the memory at hand."""
-    elements = CPU_BLOCK if places.device.type == "cpu" else GPU_BLOCK
-    step = max(1, elements // max(places.numel(), 1))
-    return [slice(start, start + step) for start in range(0, len(words), step)]

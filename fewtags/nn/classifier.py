@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +21,8 @@ def linear_layer(size: int, categories: int) -> nn.Linear:
 
 class CategoryClassifier(nn.Module):
     """States h and features f, (B, C, D) → logits (B, C): row_c · dropout(tanh(W [h_c, f_c] + b)) + bias_c."""
+
+    category_axes: ClassVar = {"rows": (0,), "bias": (0,)}
 
     def __init__(self, categories: int, size: int, hidden: int = 1024, dropout: float = 0.0):
         super().__init__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from fewtags.nn.category_features import SemanticAttention, SemanticDecoupling
@@ -17,6 +19,8 @@ class SemanticTagger(nn.Module):
     - "features" (B, C, D), one vector per category, before any dropout: what transfer compares;
     - "attention" (B, C, H, W), where each category looked.
     """
+
+    category_axes: ClassVar = {"shortcut.weight": (0,), "shortcut.bias": (0,)}
 
     def __init__(
         self,

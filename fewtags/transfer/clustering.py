@@ -11,6 +11,7 @@ from torch import Tensor
 from fewtags.losses.contrastive import unit
 
 Metric = Literal["spherical", "euclidean"]
+RESTARTS = 3
 
 
 def category_prototypes(
@@ -43,14 +44,18 @@ def category_prototypes(
 def cluster(
     points: Tensor, count: int, metric: Metric, generator: torch.Generator, iterations: int = 50
 ) -> Tensor:
-    """Points (n, D) → at most `count` centres (k, D), by k-means from k-means++ seeds.
+    """Points (n, D) → at most `count` centres (k, D): the tightest of a few k-means from k-means++ seeds.
 
     Euclidean: minimises Σ ‖x - centre‖²; spherical: Σ (1 - cosine), on unit points with unit centres.
     """
     points = unit(points) if metric == "spherical" else points
     if len(points) <= count:
         return points
-    centres = _seeds(points, count, generator)
+    tries = [_k_means(points, _seeds(points, count, generator), metric, iterations) for _ in range(RESTARTS)]
+    return min(tries, key=lambda centres: float(_assign(points, centres)[1].sum()))
+
+
+def _k_means(points: Tensor, centres: Tensor, metric: Metric, iterations: int) -> Tensor:
     previous = None
     for _ in range(iterations):
         nearest, distance = _assign(points, centres)

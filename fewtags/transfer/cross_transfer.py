@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from fewtags.losses.contrastive import contrastive
 from fewtags.batch import Batch
+from fewtags.losses.contrastive import contrastive
 from fewtags.recipe import Recipe
 from fewtags.transfer.part import Transferred, crossfitted, held_out_labels, threshold_labels, threshold_loss
 from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes

@@ -49,6 +49,10 @@ class PairHead(nn.Module):
         self.score = nn.Parameter(torch.empty(*shape, pair_hidden).uniform_(-bound, bound))
         self.score_bias = nn.Parameter(torch.zeros(shape))
 
+    @property
+    def category_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"score": (0, 1), "score_bias": (0, 1)} if self.own_score else {}
+
     def forward(self, features: Tensor, image_index: Tensor, given_index: Tensor) -> Tensor:
         """Features (B, C, D), rows (P,) of (image, given j) → logits (P, C) of every i."""
         images, image_row = torch.unique(image_index, return_inverse=True)

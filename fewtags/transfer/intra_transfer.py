@@ -62,9 +62,7 @@ class IntraTransfer(nn.Module):
         """(P, C): how likely each category is beside the given one, here or on the average."""
         return adjacency[given] if self.recipe.intra_source == "statistical" else torch.sigmoid(scores)
 
-    def _evidence(
-        self, likelihoods: Tensor, images: Tensor, given: Tensor, batch: Batch
-    ) -> tuple[Tensor, Tensor]:
+    def _evidence(self, likelihoods: Tensor, images: Tensor, given: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         return intra_evidence(
             likelihoods, images, given, batch.labels, self.recipe.evidence, self.recipe.self_evidence
         )

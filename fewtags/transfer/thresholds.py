@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,7 @@ class LearnedThreshold(nn.Module):
     """(C,) thresholds that "precision:Q" promised; until `fit`, out of reach."""
     started: Tensor
     spread: Tensor
+    category_axes: ClassVar = {"offset": (0,)}
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class LearnedThreshold(nn.Module):
         """Whether known labels move θ by gradient or by `fit`."""
         return self.style == "learned" and not isinstance(self.scope, float | int)
 
+    @torch.no_grad()
     def value(self) -> Tensor:
         """(C,) thresholds in force."""
         if self.learns and self.target.startswith("precision"):

@@ -15,7 +15,7 @@ import torch
 from fewtags.batch import Batch
 from fewtags.errors import UserError
 from fewtags.methods.base import Moment
-from fewtags.train.module import TrainingModule, make_optimizer
+from fewtags.training.module import TrainingModule
 
 STEPS_TIMED = 4
 
@@ -26,7 +26,9 @@ class Expected:
     peak_gib: float
 
 
-def expect(module: TrainingModule, loader: Iterable[Batch], steps_per_epoch: int, device: torch.device) -> Expected:
+def expect(
+    module: TrainingModule, loader: Iterable[Batch], steps_per_epoch: int, device: torch.device
+) -> Expected:
     """Time some training steps; the first is left out, it pays for warming up."""
     trial = copy.deepcopy(module).to(device).train()
     optimizer = trial.configure_optimizers()

@@ -21,10 +21,10 @@ from fewtags.labels.hide import held_out, hide
 from fewtags.labels.table import LabelTable
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
-from fewtags.train.data import CachedMaps, KnownLabels, ViewedImages
+from fewtags.training.data import CachedMaps, KnownLabels, ViewedImages
 
 SHARED_SEED = 0
-"""Draws which images `limit` keeps and the crops in the cache: the same for all runs, so that they share a cache."""
+"""Draws which images `limit` keeps and the crops in the cache: the same for all runs, which thus share it."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,7 @@ def resolved(recipe: Recipe, device: torch.device, settings: dict[str, object]) 
 
 
 def make_backbone(recipe: Recipe) -> Backbone:
+    torch.manual_seed(SHARED_SEED)  # for a backbone that starts from random weights
     return build_backbone(recipe.backbone, recipe.pretrained, recipe.backbone_weights)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from fewtags.errors import UserError
-from fewtags.train.folder import RunFolder
+from fewtags.training.folder import RunFolder
 
 
 def start_from(run: RunFolder, method: nn.Module, categories: Sequence[str], console: Console) -> None:
@@ -38,8 +38,14 @@ def category_axes(method: nn.Module) -> dict[str, tuple[int, ...]]:
 
 
 def _state(method: nn.Module) -> list[tuple[str, Tensor]]:
-    computed = ("adjacency",)  # made from the labels at hand
-    return [(name, value) for name, value in method.state_dict().items() if not name.endswith(computed)]
+    """Parameters and batch-norm statistics. The rest (graph, prototypes, queue) is made from the data at hand."""
+    statistics = [
+        (f"{path}.{name}", value)
+        for path, module in method.named_modules()
+        if isinstance(module, nn.BatchNorm2d)
+        for name, value in module.named_buffers()
+    ]
+    return [*method.named_parameters(), *statistics]
 
 
 @torch.no_grad()
@@ -74,8 +80,12 @@ def _copy_rows(value: Tensor, old: Tensor, axes: tuple[int, ...], to: list[int],
         return False
     if len(axes) == 1:
         value.index_copy_(
-            axes[0], torch.tensor(to, device=value.device), old.index_select(axes[0], torch.tensor(origin)).to(value)
+            axes[0],
+            torch.tensor(to, device=value.device),
+            old.index_select(axes[0], torch.tensor(origin)).to(value),
         )
     else:
-        value[torch.tensor(to)[:, None], torch.tensor(to)] = old[torch.tensor(origin)[:, None], torch.tensor(origin)]
+        value[torch.tensor(to)[:, None], torch.tensor(to)] = old[
+            torch.tensor(origin)[:, None], torch.tensor(origin)
+        ]
     return True

@@ -13,7 +13,7 @@ from fewtags.errors import UserError
 from fewtags.labels.table import LabelTable
 from fewtags.metrics import evaluate as evaluate_scores
 from fewtags.predict import Tagger, load
-from fewtags.train.prepare import backbone_maps
+from fewtags.training.prepare import backbone_maps
 
 
 def evaluate(
@@ -35,7 +35,13 @@ def evaluate(
         raise UserError(f"{data}: no label of split {split!r} is known, so there is nothing to compare with")
     probabilities = predict_table(tagger, opened, table, console or Console(quiet=True))
     scores = evaluate_scores(probabilities, table.values, table.categories)
-    about = {"run": str(run), "data": data, "split": split, "images": len(table), "method": tagger.recipe.method}
+    about = {
+        "run": str(run),
+        "data": data,
+        "split": split,
+        "images": len(table),
+        "method": tagger.recipe.method,
+    }
     return {**about, "known": tagger.recipe.known, "seed": tagger.recipe.seed, **scores}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,20 @@ from torch.utils.data import DataLoader
 
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
 from fewtags.batch import Batch
-from fewtags.data import Data, open_data, summary
+from fewtags.data import open_data, summary
+from fewtags.data import warnings as warnings_about
 from fewtags.errors import UserError
 from fewtags.methods import METHODS, Method, Setting
 from fewtags.metrics import evaluate, fit_decision_thresholds, score_pseudo_labels
 from fewtags.nn.words import load_words
 from fewtags.recipe import Recipe
-from fewtags.train.callbacks import EpochFiles, EpochLines, PseudoLabelAudit, StopOnBadNumbers, checkpoints
-from fewtags.train.checkpoint import SafeCheckpointIO
-from fewtags.train.data import KnownLabels, train_loader, walk_loader
-from fewtags.train.folder import Labels, RunFolder
-from fewtags.train.initial import start_from
-from fewtags.train.module import TrainingModule
-from fewtags.train.prepare import (
+from fewtags.training.callbacks import EpochFiles, EpochLines, PseudoLabelAudit, StopOnBadNumbers, checkpoints
+from fewtags.training.checkpoint import SafeCheckpointIO
+from fewtags.training.data import KnownLabels, train_loader, walk_loader
+from fewtags.training.folder import Labels, RunFolder
+from fewtags.training.initial import start_from
+from fewtags.training.module import TrainingModule
+from fewtags.training.prepare import (
     Inputs,
     Prepared,
     choose_device,
@@ -36,7 +38,7 @@ from fewtags.train.prepare import (
     prepare_labels,
     resolved,
 )
-from fewtags.train.timing import duration, epochs_within, expect, peak_memory_gib
+from fewtags.training.timing import duration, epochs_within, expect, peak_memory_gib
 
 import lightning.pytorch as lightning  # isort: skip
 from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
@@ -69,15 +71,15 @@ def train(
     backbone = make_backbone(recipe).to(device)
     inputs = prepare_inputs(opened, prepared, backbone, device, not method_class(recipe).uses_map, console)
 
-    method = make_method(prepared, inputs.backbone.channels, console)
-    if init is not None:
-        start_from(RunFolder(init), method, prepared.train.categories, console)
-    module, loader = _module_and_loader(method, prepared, inputs)
+    module, loader = _module_and_loader(prepared, inputs, init, console)
     recipe = _budgeted(module, loader, device, time_budget, console)
+    if recipe != prepared.recipe:
+        prepared = replace(prepared, recipe=recipe)
+        module, loader = _module_and_loader(prepared, inputs, init, Console(quiet=True))
 
     folder.write_recipe(recipe)
     files = _fit(module, loader, folder, prepared, device, resume, console)
-    _finish(folder, module, prepared, inputs, files, data, tokens, time.perf_counter() - started)
+    _finish(folder, module, prepared, inputs, files, data, tokens, time.perf_counter() - started, device)
     return folder
 
 
@@ -139,12 +141,18 @@ def _say_what_is_known(prepared: Prepared, console: Console) -> None:
     if prepared.known.held_out is not None:
         text += f", and {int((prepared.known.held_out != 0).sum()):,} more are kept out for decision thresholds"
     console.print(f"{text}. Method {recipe.method}, seed {recipe.seed}.", highlight=False)
+    if recipe.known < 1:
+        for warning in warnings_about(prepared.train):
+            console.print(f"Warning: {warning}", style="yellow", highlight=False)
 
 
 def _module_and_loader(
-    method: Method, prepared: Prepared, inputs: Inputs
+    prepared: Prepared, inputs: Inputs, init: str | Path | None, console: Console
 ) -> tuple[TrainingModule, DataLoader[Batch]]:
     recipe, known = prepared.recipe, prepared.known
+    method = make_method(prepared, inputs.backbone.channels, console)
+    if init is not None:
+        start_from(RunFolder(init), method, prepared.train.categories, console)
     walk = walk_loader(inputs.train, known, recipe.batch_size, inputs.workers)
     module = TrainingModule(method, recipe, walk, None if inputs.frozen else inputs.backbone)
     return module, train_loader(inputs.train, known, recipe.batch_size, recipe.seed, inputs.workers)
@@ -163,7 +171,6 @@ def _budgeted(
     if time_budget is not None:
         epochs = epochs_within(time_budget, expected, recipe.epochs)
         recipe = recipe.replace(epochs=epochs)
-        module.recipe = module.method.recipe = recipe
     console.print(
         f"Expected: {duration(expected.seconds_per_epoch)} an epoch, "
         f"{duration(expected.seconds_per_epoch * recipe.epochs)} for {recipe.epochs} epochs on {device.type}, "
@@ -256,8 +263,10 @@ def _finish(
     data: str,
     tokens: str | None,
     seconds: float,
+    device: torch.device,
 ) -> None:
-    module.eval().to(inputs.backbone.device)
+    module.eval().to(device)
+    inputs.backbone.eval().to(device)
     thresholds, origin = decision_thresholds(module, prepared)
     folder.save_model(inputs.backbone, module.method)
     folder.write_labels(

@@ -157,7 +157,7 @@ def weak_absents(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(B, C) labels → (targets, weights): unknown entries that are taken as absent, and how much each counts.
 
-    `assume_absent` takes all of them with one weight; `sample_absent` draws N per known present label of the batch.
+    `assume_absent` takes all of them with one weight; `sample_absent` draws N per known present one of the batch.
     """
     if known.assume_absent:
         unknown = labels == 0

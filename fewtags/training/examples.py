@@ -1,4 +1,4 @@
-"""Example images of a run for its report: known labels, filled labels, attention, co-occurrence (examples.json)."""
+"""Example images of a run for its report: known and filled labels, attention, co-occurrence."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fewtags.data import Data, open_data
 from fewtags.files import write_text
 from fewtags.methods.hst import Hst
 from fewtags.predict import Tagger, load
-from fewtags.train.data import Collate
-from fewtags.train.folder import RunFolder
-from fewtags.train.prepare import Prepared, prepare_labels
+from fewtags.training.data import Collate
+from fewtags.training.folder import RunFolder
+from fewtags.training.prepare import Prepared, prepare_labels
 
 CANDIDATES = 256
 EXAMPLES = 6
@@ -26,18 +26,23 @@ MATRIX_CATEGORIES = 12
 PICTURE_SIDE = 320
 
 
-def write_examples(run: Path, attention_of: Mapping[str, Path] | None = None, no_loss: Path | None = None) -> None:
-    """Write RUN/examples/: a few training images and what the model makes of them.
+def write_examples(
+    run: Path,
+    attention_of: Mapping[str, Path] | None = None,
+    no_loss: Path | None = None,
+    rows: list[int] | None = None,
+) -> list[int]:
+    """Write RUN/examples/: a few training images and what the model makes of them. Returns which rows they are.
 
-    `attention_of`: more runs whose attention is shown on the same images, by the name of what makes it;
+    `rows`: these instead of those with the most filled labels; `attention_of`: more runs whose attention is shown on the same images, by the name of what makes it;
     `no_loss`: a run trained without L_ist, for its co-occurrence matrix.
     """
     tagger = load(run)
     labels = RunFolder(run).labels()
     data = open_data(labels.data, tokens=labels.tokens, difficult=tagger.recipe.difficult)
     prepared = prepare_labels(data, tagger.recipe)
-    rows = choose_rows(tagger, data, prepared)
-    views = [(tagger.recipe.category_features, tagger)]
+    rows = choose_rows(tagger, data, prepared) if rows is None else rows
+    views: list[tuple[str, Tagger]] = [(tagger.recipe.category_features, tagger)]
     views += [(kind, load(other)) for kind, other in (attention_of or {}).items()]
     images = [_example(row, position, tagger, views, data, prepared, run) for position, row in enumerate(rows)]
     found: dict[str, Any] = {"images": images}
@@ -45,6 +50,7 @@ def write_examples(run: Path, attention_of: Mapping[str, Path] | None = None, no
         other = None if no_loss is None else load(no_loss)
         found["cooccurrence"] = _matrices(rows[0], tagger, other, data, prepared)
     write_text(run / "examples" / "examples.json", json.dumps(found))
+    return rows
 
 
 def choose_rows(tagger: Tagger, data: Data, prepared: Prepared) -> list[int]:
@@ -134,7 +140,11 @@ def _filled(
 
 
 def _shown_categories(
-    labels: np.ndarray, filled: list[dict[str, Any]], probabilities: np.ndarray, names: list[str], most: int = 3
+    labels: np.ndarray,
+    filled: list[dict[str, Any]],
+    probabilities: np.ndarray,
+    names: list[str],
+    most: int = 3,
 ) -> list[str]:
     """What attention is drawn for: known present, filled, then likely categories."""
     likely = [names[c] for c in np.argsort(-probabilities)]
@@ -150,13 +160,12 @@ def _attention(
         return []
     maps = outputs["attention"][0]
     return [
-        {"category": name, "kind": kind, "map": maps[tagger.categories.index(name)].tolist()} for name in categories
+        {"category": name, "kind": kind, "map": maps[tagger.categories.index(name)].tolist()}
+        for name in categories
     ]
 
 
-def _matrices(
-    row: int, tagger: Tagger, no_loss: Tagger | None, data: Data, prepared: Prepared
-) -> dict[str, Any]:
+def _matrices(row: int, tagger: Tagger, no_loss: Tagger | None, data: Data, prepared: Prepared) -> dict[str, Any]:
     """P(i | j) on one image: on the average, learned without and with L_ist."""
     assert isinstance(tagger.method, Hst)
     _, outputs, _ = look(tagger, data, prepared, np.array([row]))
@@ -176,7 +185,8 @@ def _matrices(
 @torch.no_grad()
 def _pair_matrix(tagger: Tagger, data: Data, prepared: Prepared, row: int, chosen: np.ndarray) -> np.ndarray:
     """(chosen, chosen): rows are given, columns are asked for."""
-    assert isinstance(tagger.method, Hst) and tagger.method.intra is not None
+    assert isinstance(tagger.method, Hst)
+    assert tagger.method.intra is not None
     _, outputs, _ = look(tagger, data, prepared, np.array([row]))
     given = torch.from_numpy(chosen)
     scores = tagger.method.intra.heads[0](outputs["features"], torch.zeros_like(given), given)  # (chosen, C)

@@ -35,9 +35,7 @@ class PseudoLabelAudit(Callback):
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self.counts = {}
 
-    def on_train_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
         for name, proposed in outputs["proposals"].items():
             self._count(f"pseudo/{name}_made", proposed.sum())
             if self.hidden is not None:
@@ -58,9 +56,7 @@ class StopOnBadNumbers(Callback):
         self.images = images
         self.last: tuple[Tensor, Tensor] | None = None
 
-    def on_train_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
         self._check()  # the step before: reading this one's loss now would wait for the device
         self.last = outputs["loss"].detach(), batch.image_index
 
