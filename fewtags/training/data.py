@@ -187,11 +187,17 @@ def train_loader(
         batch_sampler=order,
         collate_fn=Collate(known, seed),
         num_workers=workers,
-        persistent_workers=False,
+        generator=torch.Generator(),  # else starting an epoch's workers would draw from the model's random numbers
     )
 
 
 def walk_loader(dataset: Dataset[Tensor], known: KnownLabels, batch_size: int, workers: int) -> DataLoader[Batch]:
     """All rows once, unaugmented."""
     order = InOrder(len(dataset), batch_size)  # type: ignore[arg-type]
-    return DataLoader(dataset, batch_sampler=order, collate_fn=Collate(known, 0), num_workers=workers)
+    return DataLoader(
+        dataset,
+        batch_sampler=order,
+        collate_fn=Collate(known, 0),
+        num_workers=workers,
+        generator=torch.Generator(),
+    )
