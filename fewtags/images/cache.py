@@ -226,8 +226,8 @@ def _check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise UserError(
-            f"the features need {needed / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB left; set FEWTAGS_CACHE "
-            "to a folder with more, or use a smaller image_size, fewer views, or limit"
+            f"the features need {needed / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB left; set "
+            "FEWTAGS_CACHE to a folder with more, or use a smaller image_size, fewer views, or limit"
         )
 
 

@@ -1,6 +1,7 @@
 """The embedded set: deterministic, labels that are really drawn, the same rates at every correlation."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +217,10 @@ def test_wrong_options(options, message):
 def test_unknown_names(name):
     with pytest.raises(UserError, match="no image"):
         parsed_name(name)
+
+
+def test_the_documented_rates_are_the_generators():
+    page = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text(encoding="utf-8")
+    for name, rate in zip(NAMES, marginal_rates(), strict=True):
+        assert f"| {name} | {100 * rate:.1f} | {CATEGORIES[name].size} | {len(CATEGORIES[name].glyphs)} |" in page
+    assert "CC BY-SA 4.0" in page
