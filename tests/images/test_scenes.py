@@ -8,7 +8,7 @@ import pytest
 
 from fewtags.errors import UserError
 from fewtags.images.glyphs import SKIN_TONES, colour_matrix, master, recoloured_skin, sprite
-from fewtags.images.picture import STAYS_VISIBLE, draw_picture
+from fewtags.images.picture import draw_picture
 from fewtags.images.scenes import SceneImages, parsed_name, scenes
 from fewtags.images.themes import (
     CATEGORIES,
@@ -72,7 +72,7 @@ def test_labels_are_what_was_drawn_and_stays_visible(correlation):
         assert {thing.category for thing in objects} == {c for c, v in zip(NAMES, values, strict=True) if v > 0}
         assert all(thing.glyph in CATEGORIES[thing.category].glyphs for thing in objects)
         visible += [thing.visible for thing in objects]
-    assert np.mean(np.array(visible) >= STAYS_VISIBLE - 0.01) > 0.99
+    assert np.mean(np.array(visible) >= 0.49) > 0.99
 
 
 def test_what_is_placed_changes_the_pixels_in_its_box():
