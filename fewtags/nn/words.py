@@ -37,10 +37,9 @@ def load_words(spec: str, categories: Sequence[str], pooling: Pooling = "mean") 
 
 
 def name_forms(name: str) -> list[str]:
-    """How a file may spell a full name, best first: as it is, in lower case, joined by _ or -."""
+    """How a file may spell a full name, best first: as it is, in lower case, joined by a space, _ or -."""
     lower = name.lower()
-    spellings = (name, lower, "_".join(name_words(lower)), "-".join(name_words(lower)))
-    return list(dict.fromkeys(spellings))
+    return list(dict.fromkeys([name, lower, *(joint.join(name_words(lower)) for joint in " _-")]))
 
 
 def name_words(name: str) -> list[str]:

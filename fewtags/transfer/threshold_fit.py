@@ -4,7 +4,8 @@
 puts it there only if the truth is logistic. It rarely is, and with few positives the many entries far below θ
 decide: θ was off by 0.1 to 0.5 in trials. So entries count by how near to θ they are: a *local* logistic fit, with
 weight 1 at θ, falling off within about τ/2. It needs the truth to look logistic only there, and lands within 0.05
-for squares, ramps, steps and lopsided curves alike. The weights carry no gradient; θ and τ are both learned.
+for squares, ramps, steps and lopsided curves alike (not for a kink at ½ that is ten times steeper on one side).
+The weights carry no gradient; θ and τ are both learned.
 """
 
 from __future__ import annotations
@@ -20,23 +21,31 @@ from torch.nn import functional
 
 from fewtags.losses.partial_bce import elementwise_bce, safe_ratio
 
-LOCALITY = 3.0
+LOCALITY = 4.0
 """How much faster than the fitted curve the weights fall off: greater is less biased and noisier."""
+FIT_LOCALITY = 6.0
+"""The same when all entries are at hand, so that noise matters less than bias."""
 SLOPE_BOUNDS = (2e-3, 10.0)
 SMALLEST_SPREAD = 0.02
-FIT_STEPS, FIT_LR = 400, 0.03
+FIT_STEPS, FIT_LR = 300, 0.03
 CONFIDENCE = 0.9
 QUANTILE_ENTRIES = 2**24  # the most that torch.quantile takes
 
 
-def local_logistic_loss(difference: Tensor, slope: Tensor, labels: Tensor, level_logit: float = 0.0) -> Tensor:
+def local_logistic_loss(
+    difference: Tensor,
+    slope: Tensor,
+    labels: Tensor,
+    level_logit: float = 0.0,
+    locality: float = LOCALITY,
+) -> Tensor:
     """d = evidence - θ of any shape, τ, labels of -1, 0, +1 → Σ w·BCE(σ(d/τ + level), y) / entries used.
 
-    w = σ'(3 d/τ), without gradient, scaled to 1 at the used entry nearest to θ: some entries always move it.
+    w = σ'(locality·d/τ), without gradient, scaled to 1 at the used entry nearest to θ: some entries always move it.
     """
     used = labels != 0
     with torch.no_grad():
-        nearness = log_nearness(LOCALITY * difference / slope).masked_fill(~used, -torch.inf)
+        nearness = log_nearness(locality * difference / slope).masked_fill(~used, -torch.inf)
         weights = (nearness - _largest(nearness)).exp()
     losses = weights * elementwise_bce(difference / slope + level_logit, labels)
     return safe_ratio(losses.sum(), used.sum())
@@ -81,10 +90,10 @@ def fit_local_logistic(
     optimizer = torch.optim.Adam([theta, log_slope, offset], lr=FIT_LR, eps=1e-30)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, FIT_STEPS)
     for _ in range(FIT_STEPS):
-        loss = local_logistic_loss(evidence - theta, log_slope.exp(), labels, level_logit)
+        loss = local_logistic_loss(evidence - theta, log_slope.exp(), labels, level_logit, FIT_LOCALITY)
         if category is not None:
             own = evidence - theta.detach() - offset[category]
-            loss = loss + local_logistic_loss(own, log_slope.exp().detach(), labels, level_logit)
+            loss = loss + local_logistic_loss(own, log_slope.exp().detach(), labels, level_logit, FIT_LOCALITY)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

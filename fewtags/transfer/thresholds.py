@@ -57,7 +57,7 @@ class LearnedThreshold(nn.Module):
         self.log_slope = nn.Parameter(torch.tensor(math.log(0.1)), requires_grad=style == "learned")
         self.offset = nn.Parameter(torch.zeros(categories), requires_grad=scope == "per_category")
         self.register_buffer("positives", torch.zeros(categories))
-        self.register_buffer("decision", torch.full((categories,), max(1.0, self.maximum)))
+        self.register_buffer("decision", torch.full((categories,), self.maximum))
         self.register_buffer("started", torch.tensor(False))
         self.register_buffer("spread", torch.zeros(3))  # entries seen, their sum, their sum of squares
         self._slope_has_started = False

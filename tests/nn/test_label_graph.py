@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+import torch
+
+from fewtags.nn.label_graph import USUAL_SMOOTHING, GatedGraph, conditional_graph, likeliest_smoothing
+from tests.oracles import label_graph as oracle
+
+
+def partial_labels(images=60, categories=6, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([-1, 0, 1], size=(images, categories), p=[0.4, 0.3, 0.3]).astype(np.int8)
+    labels[:, 4] = np.minimum(labels[:, 4], 0)  # never known present
+    labels[:, 5] = 0  # nothing known
+    return labels
+
+
+@pytest.mark.parametrize("kind", ["smoothed", "released"])
+def test_equals_counting(kind):
+    labels = partial_labels()
+    graph = conditional_graph(labels, kind, 3.0)
+    assert graph.dtype == torch.float32
+    assert np.allclose(graph.numpy(), oracle.conditional_graph(labels.tolist(), kind, 3.0), atol=1e-6)
+    assert torch.isfinite(graph).all()
+    assert (graph.diagonal() == 0).all()
+
+
+def test_tensors_and_arrays_give_the_same():
+    labels = partial_labels()
+    assert torch.equal(conditional_graph(labels), conditional_graph(torch.from_numpy(labels).float()))
+
+
+def test_a_category_never_seen_present_predicts_base_rates():
+    labels = partial_labels()
+    known = labels[:, 0][labels[:, 0] != 0]
+    assert conditional_graph(labels)[4, 0].item() == pytest.approx((known == 1).mean())
+
+
+def test_identity_couples_nothing():
+    assert torch.equal(conditional_graph(partial_labels(), "identity"), torch.eye(6))
+
+
+def test_all_known_and_hardly_smoothed_is_the_conditional_frequency():
+    labels = np.where(partial_labels() == 0, -1, partial_labels())
+    smoothed = conditional_graph(labels, "smoothed", 1e-9)[:4]
+    assert torch.allclose(smoothed, conditional_graph(labels, "released")[:4], atol=1e-6)
+
+
+def test_released_is_too_small_when_labels_are_hidden():
+    rng = np.random.default_rng(0)
+    first = rng.random(20000) < 0.5
+    full = np.where(np.stack([first, first], axis=1), 1, -1)
+    hidden = np.where(rng.random(full.shape) < 0.1, full, 0)
+    assert conditional_graph(hidden, "released")[0, 1].item() == pytest.approx(0.1, abs=0.03)
+    assert conditional_graph(hidden, "smoothed")[0, 1].item() == pytest.approx(1, abs=0.06)
+
+
+def test_nothing_known_is_a_graph_of_zeros():
+    assert torch.equal(conditional_graph(np.zeros((5, 3), np.int8)), torch.zeros(3, 3))
+
+
+def drawn_counts(smoothing, seed=0, categories=25):
+    rng = np.random.default_rng(seed)
+    base_rates = rng.uniform(0.02, 0.4, categories)
+    trials = rng.integers(1, 40, (categories, categories))
+    chances = rng.beta(smoothing * base_rates, smoothing * (1 - base_rates), (categories, categories))
+    return rng.binomial(trials, chances), trials, base_rates
+
+
+def test_smoothing_has_the_greatest_marginal_likelihood():
+    together, trials, base_rates = drawn_counts(20, categories=8)
+    best = likeliest_smoothing(together, trials, base_rates)
+
+    def likelihood(smoothing):
+        return sum(
+            oracle.log_marginal_likelihood(int(together[i, j]), int(trials[i, j]), base_rates[j], smoothing)
+            for i in range(8)
+            for j in range(8)
+            if i != j
+        )
+
+    assert all(likelihood(best) >= likelihood(best * factor) for factor in (0.8, 0.98, 1.02, 1.25))
+
+
+@pytest.mark.parametrize("truth", [3.0, 20.0, 100.0])
+def test_smoothing_is_found_again(truth):
+    assert likeliest_smoothing(*drawn_counts(truth)) == pytest.approx(truth, rel=0.35)
+
+
+def test_smoothing_falls_back_when_labels_cannot_tell():
+    assert likeliest_smoothing(np.ones((2, 2)), np.ones((2, 2)), np.array([0.5, 0.5])) == USUAL_SMOOTHING
+
+
+def test_gated_graph_equals_the_node_loop():
+    torch.manual_seed(0)
+    module = GatedGraph(5, steps=3).double()
+    states = torch.randn(2, 4, 5, dtype=torch.float64)
+    adjacency = torch.rand(4, 4, dtype=torch.float64)
+    weights = [
+        p.detach().numpy()
+        for p in (
+            module.from_message.weight,
+            module.from_message.bias,
+            module.gates_from_state.weight,
+            module.candidate_from_state.weight,
+        )
+    ]
+    found = module(states, adjacency).detach().numpy()
+    for image in range(2):
+        expected = oracle.gated_graph(states[image].numpy(), adjacency.numpy(), 3, *weights)
+        assert np.allclose(found[image], expected)
+
+
+def test_no_steps_leave_the_states():
+    states = torch.randn(2, 4, 5)
+    assert torch.equal(GatedGraph(5, steps=0)(states, torch.eye(4)), states)
