@@ -41,7 +41,7 @@ def local_logistic_loss(
 ) -> Tensor:
     """d = evidence - θ of any shape, τ, labels of -1, 0, +1 → Σ w·BCE(σ(d/τ + level), y) / entries used.
 
-    w = σ'(locality·d/τ), without gradient, scaled to 1 at the used entry nearest to θ: some entries always move it.
+    w = σ'(locality·d/τ), no gradient, scaled to 1 at the used entry nearest to θ: some entries always move it.
     """
     used = labels != 0
     with torch.no_grad():

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def semantic_decoupling(places, words, to_joint, word_to_joint, project, project_bias, score, score_bias):
-    """places (N, D), words (C, E), U (J, D), V (J, E), P (d2, J), b (d2,), f_a (d2,), its bias → (C, D), (C, N)."""
+    """places (N, D), words (C, E), U (J, D), V (J, E), P (d2, J), b (d2,), f_a (d2,), bias → (C, D), (C, N)."""
     features, attention = [], []
     for word in words:
         scores = []

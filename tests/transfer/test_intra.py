@@ -114,6 +114,15 @@ def test_targets_equal_the_loop_and_rows_miss_no_used_pair(kind, known):
     assert (found == expected).all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_targets_do_not_depend_on_the_rows_asked_for(kind):
+    y = labels()
+    images, given = pair_rows(y, "released")  # every row there is
+    targets = pair_targets(y, images, given, kind)
+    for n, j, row in zip(images.tolist(), given.tolist(), targets.tolist(), strict=True):
+        assert row == [oracle.target(int(y[n, i]), int(y[n, j]), kind) if i != j else 0 for i in range(CATEGORIES)]
+
+
 def test_conditional_rows_are_the_known_present():
     images, given = pair_rows(labels())
     assert (labels()[images, given] == 1).all()
