@@ -143,6 +143,8 @@ class Recipe(BaseModel):
     """released: no ReLU after the first layer and one linear layer more."""
     pair_scores: Literal["shared", "per_pair"] = "shared"
     """One score vector for all pairs, or one for each pair of categories (released)."""
+    pair_prior: bool = True
+    """Add logit A_ji to the pair head's scores: it then learns how an image differs from the average."""
     pair_targets: Literal["conditional", "both_known", "three_valued", "released"] = "conditional"
     """Which pairs teach the head, and what."""
     pair_loss: Literal["asymmetric", "bce"] = "asymmetric"

@@ -25,6 +25,8 @@ class Hst(Ssgrl):
         recipe, categories = setting.recipe, len(setting.categories)
         self.intra = IntraTransfer(recipe, categories) if recipe.intra else None
         self.cross = CrossTransfer(recipe, categories) if recipe.cross else None
+        for transfer in self.transfers.values():
+            transfer.threshold.count_positives(setting.labels)
 
     @property
     def transfers(self) -> dict[str, IntraTransfer | CrossTransfer]:
@@ -77,11 +79,19 @@ class Hst(Ssgrl):
         return [*groups, ParameterGroup("thresholds", thresholds, lr, decay=drag, scheduled=False)]
 
     def wants_walk(self, epoch: int) -> bool:
-        return self.cross is not None and self.cross.is_due(epoch)
+        """After epoch 1, after every further warm-up epoch, then every few epochs."""
+        done, warmup = epoch + 1, self.recipe.warmup_epochs
+        return done <= max(1, warmup) or (done - warmup) % self.recipe.prototype_every == 0
 
     def after_epoch(self, epoch: int, batches: Batches) -> None:
-        assert self.cross is not None
-        self.cross.renew(batches(), epoch)
+        """Prototypes are made anew, and thresholds refitted, before the next pseudo label is made."""
+        for transfer in self.transfers.values():
+            transfer.start_walk()
+        for batch, outputs in batches():
+            for transfer in self.transfers.values():
+                transfer.look(batch, outputs["features"], self.tagger.adjacency)
+        for transfer in self.transfers.values():
+            transfer.finish_walk(epoch)
 
     def after_step(self) -> None:
         for transfer in self.transfers.values():

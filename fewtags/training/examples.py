@@ -34,8 +34,8 @@ def write_examples(
 ) -> list[int]:
     """Write RUN/examples/: a few training images and what the model makes of them. Returns which rows they are.
 
-    `rows`: these instead of those with the most filled labels; `attention_of`: more runs whose attention is shown on the same images, by the name of what makes it;
-    `no_loss`: a run trained without L_ist, for its co-occurrence matrix.
+    `rows`: these instead of those with the most filled labels; `attention_of`: more runs whose attention is shown
+    on the same images, by the name of what makes it; `no_loss`: a run trained without L_ist, for its matrix.
     """
     tagger = load(run)
     labels = RunFolder(run).labels()
@@ -189,7 +189,8 @@ def _pair_matrix(tagger: Tagger, data: Data, prepared: Prepared, row: int, chose
     assert tagger.method.intra is not None
     _, outputs, _ = look(tagger, data, prepared, np.array([row]))
     given = torch.from_numpy(chosen)
-    scores = tagger.method.intra.heads[0](outputs["features"], torch.zeros_like(given), given)  # (chosen, C)
+    rows = torch.zeros_like(given), given
+    scores = tagger.method.intra.pair_logits(0, outputs["features"], *rows, tagger.method.tagger.adjacency)
     matrix = torch.sigmoid(scores)[:, given].numpy()
     np.fill_diagonal(matrix, 0)
     return matrix

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
 from fewtags.losses.contrastive import contrastive
 from fewtags.recipe import Recipe
-from fewtags.transfer.part import Transferred, crossfitted, held_out_labels, threshold_labels, threshold_loss
+from fewtags.transfer.part import Transferred, crossfitted, teaching_labels, threshold_loss
 from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes
 from fewtags.transfer.thresholds import LearnedThreshold, pseudo_labels
 
@@ -46,8 +44,8 @@ class CrossTransfer(nn.Module):
         loss = self._loss(features, batch)
         available = self._available().expand_as(batch.labels)
         evidence, evidence_of_known = crossfitted(self._similarities(features), batch.folds)
-        labels = threshold_labels(batch, available, self.recipe)
-        threshold = threshold_loss(self.threshold, evidence_of_known, labels, self.recipe)
+        labels = torch.where(available, teaching_labels(batch, self.recipe), 0)
+        threshold = threshold_loss(self.threshold, evidence_of_known, labels)
         decided = self.threshold.decide(evidence, available)
         return Transferred(loss, threshold, pseudo_labels(batch.labels, decided).bool(), evidence.detach())
 
@@ -83,28 +81,27 @@ class CrossTransfer(nn.Module):
         return torch.where(folds == fold, labels, torch.zeros_like(labels))
 
     def _inverted_prototype_contrast(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Released only: pushes known present features away from their prototypes (its sign is inverted)."""
+        """Released only: mean of s·y + 1. It pushes present features away from their prototypes: a wrong sign."""
         similarity = self.references[0].similarity(features, "mean")  # type: ignore[operator]
-        used = (labels == 1) & self._available()
-        return (similarity * used).sum() / used.sum().clamp(min=1)
+        return (similarity * labels * self._available() + 1).mean()
 
-    def is_due(self, epoch: int) -> bool:
-        """Prototypes are made after epoch 1, after every further warm-up epoch, then every few epochs."""
-        if self.recipe.cross_source == "instances":
-            return False
-        done, warmup = epoch + 1, self.recipe.warmup_epochs
-        return done <= max(1, warmup) or (done - warmup) % self.recipe.prototype_every == 0
+    def start_walk(self) -> None:
+        self.known = _KnownFeatures(self.recipe)
 
     @torch.no_grad()
-    def renew(self, walk: Iterable[tuple[Batch, dict[str, Tensor]]], epoch: int) -> None:
+    def look(self, batch: Batch, features: Tensor, adjacency: Tensor) -> None:
+        """Remember the features of known entries."""
+        self.known.add(batch, features)
+
+    @torch.no_grad()
+    def finish_walk(self, epoch: int) -> None:
         """New prototypes from all known present features, then the threshold refitted to the new similarities."""
-        known = _KnownFeatures(self.recipe)
-        for batch, outputs in walk:
-            known.add(batch, outputs["features"])
-        for fold, prototypes in enumerate(self.references):
-            features, category = known.positives(fold if len(self.references) > 1 else None)
-            prototypes.update(features, category, self.recipe.prototype_metric, self.recipe.seed + epoch)  # type: ignore[operator]
-        self._refit(known)
+        for fold, reference in enumerate(self.references):
+            if isinstance(reference, Prototypes):
+                features, category = self.known.positives(fold if len(self.references) > 1 else None)
+                reference.update(features, category, self.recipe.prototype_metric, self.recipe.seed + epoch)
+        self._refit(self.known)
+        del self.known
 
     def _refit(self, known: _KnownFeatures) -> None:
         features, category, labels, folds = known.sample()
@@ -121,7 +118,7 @@ class _KnownFeatures:
     """Collects features of known entries on a walk over the training images: (M, D), category, label, fold."""
 
     def __init__(self, recipe: Recipe):
-        self.labels_for_threshold = recipe.threshold_labels
+        self.recipe = recipe
         self.present: list[tuple[Tensor, ...]] = []
         self.teaching: list[tuple[Tensor, ...]] = []
         self.share = 1.0
@@ -131,7 +128,7 @@ class _KnownFeatures:
         folds = batch.folds if batch.folds is not None else torch.zeros_like(batch.labels, dtype=torch.int8)
         image, category = torch.nonzero(batch.labels == 1, as_tuple=True)
         self.present.append((features[image, category], category, folds[image, category]))
-        labels = held_out_labels(batch) if self.labels_for_threshold == "holdout" else batch.targets
+        labels = teaching_labels(batch, self.recipe)
         image, category = torch.nonzero(labels, as_tuple=True)
         kept = self._chosen(len(image), self.share, labels.device)
         image, category = image[kept], category[kept]

@@ -13,6 +13,8 @@ from fewtags.losses.asymmetric import asymmetric
 from fewtags.losses.partial_bce import partial_bce, safe_ratio
 
 TargetKind = Literal["conditional", "both_known", "three_valued", "released"]
+SMALL_START = 0.1
+"""Scale of the first scores when a prior is added to them."""
 CPU_BLOCK, GPU_BLOCK = 2**22, 2**26
 """Elements of pair states (rows × categories × hidden) held at once; more are recomputed for the gradient."""
 
@@ -48,6 +50,11 @@ class PairHead(nn.Module):
         bound = pair_hidden**-0.5
         self.score = nn.Parameter(torch.empty(*shape, pair_hidden).uniform_(-bound, bound))
         self.score_bias = nn.Parameter(torch.zeros(shape))
+
+    @torch.no_grad()
+    def start_small(self) -> None:
+        """Scale the first scores down, so that a prior added to them leads at first."""
+        self.score.mul_(SMALL_START)
 
     @property
     def category_axes(self) -> dict[str, tuple[int, ...]]:

@@ -8,8 +8,11 @@ from torch import Tensor, nn
 from fewtags.batch import Batch
 from fewtags.recipe import Recipe
 from fewtags.transfer.intra import PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
-from fewtags.transfer.part import Transferred, crossfitted, threshold_labels, threshold_loss
+from fewtags.transfer.part import KnownEvidence, Transferred, crossfitted, teaching_labels, threshold_loss
 from fewtags.transfer.thresholds import LearnedThreshold, pseudo_labels
+
+SMALLEST_SHARE = 1e-3
+"""Shares of co-occurrence are kept this far from 0 and 1, so that their logits are finite."""
 
 
 class IntraTransfer(nn.Module):
@@ -20,6 +23,7 @@ class IntraTransfer(nn.Module):
         self.recipe = recipe
         heads = 2 if recipe.threshold_labels == "crossfit" else 1
         self.heads = nn.ModuleList(self._head(categories) for _ in range(heads))
+        self.dropout = nn.Dropout(recipe.dropout)
         self.threshold = LearnedThreshold(
             categories,
             recipe.threshold_of("intra"),
@@ -30,7 +34,7 @@ class IntraTransfer(nn.Module):
 
     def _head(self, categories: int) -> PairHead:
         recipe = self.recipe
-        return PairHead(
+        head = PairHead(
             recipe.feature_size,
             categories,
             recipe.pair_size,
@@ -38,50 +42,83 @@ class IntraTransfer(nn.Module):
             recipe.pair_layers,
             recipe.pair_scores,
         )
+        if recipe.pair_prior:
+            head.start_small()
+        return head
 
     def forward(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Transferred:
         """Features (B, C, D) → loss, threshold loss and proposals."""
-        images, given = self._rows(batch)
-        scores = [head(features, images, given) for head in self.heads]  # each (P, C)
-        loss = self._loss(scores, batch, images, given)
-        found = [self._evidence(self._likelihoods(s, adjacency, given), images, given, batch) for s in scores]
-        available = found[0][1]
-        evidence, evidence_of_known = crossfitted([values for values, _ in found], batch.folds)
-        labels = threshold_labels(batch, available, self.recipe)
-        threshold = threshold_loss(self.threshold, evidence_of_known, labels, self.recipe)
+        loss = self._loss(features, batch, adjacency)
+        evidence, evidence_of_known, available = self.evidence(features, batch, adjacency)
+        labels = torch.where(available, teaching_labels(batch, self.recipe), 0)
+        threshold = threshold_loss(self.threshold, evidence_of_known, labels)
         decided = self.threshold.decide(evidence, available)
         return Transferred(loss, threshold, pseudo_labels(batch.labels, decided).bool(), evidence.detach())
 
+    def evidence(self, features: Tensor, batch: Batch, adjacency: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, C) each: evidence of unknown entries, of known ones (cross-fitted), and whether there is any."""
+        with torch.set_grad_enabled(self.recipe.dtl_gradient == "through" and torch.is_grad_enabled()):
+            rows = batch.pair_images, batch.pair_given
+            found = [self._evidence(fold, features, batch, adjacency, rows) for fold in range(len(self.heads))]
+        unknown, known = crossfitted([values for values, _ in found], batch.folds)
+        return unknown, known, found[0][1]
+
+    def _evidence(
+        self, fold: int, features: Tensor, batch: Batch, adjacency: Tensor, rows: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        if self.recipe.intra_source == "statistical":
+            likelihoods = adjacency[rows[1]]  # (P, C)
+        else:
+            likelihoods = torch.sigmoid(self.pair_logits(fold, features, *rows, adjacency))
+        recipe = self.recipe
+        return intra_evidence(likelihoods, *rows, batch.labels, recipe.evidence, recipe.self_evidence)
+
+    def pair_logits(self, fold: int, features: Tensor, images: Tensor, given: Tensor, adjacency: Tensor) -> Tensor:
+        """Rows (P,) of (image, given j) → (P, C) logits of p_ij, for every i.
+
+        With `pair_prior` the head says how this image differs from the average: logit A_ji is added to its scores.
+        """
+        scores = self.heads[fold](features, images, given)
+        return scores + graph_logits(adjacency)[given] if self.recipe.pair_prior else scores
+
+    def _loss(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Tensor:
+        """L_ist, each head on the pairs of its own fold."""
+        images, given = self._rows(batch)
+        targets = pair_targets(batch.targets, images, given, self.recipe.pair_targets)  # (P, C)
+        losses = []
+        for fold in range(len(self.heads)):
+            scores = self.pair_logits(fold, self.dropout(features), images, given, adjacency)
+            losses.append(self._pair_loss(scores, self._of_fold(targets, batch, images, fold)))
+        return torch.stack(losses).mean()
+
     def _rows(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(P,) image and (P,) given category of each row of pairs that is needed."""
+        """(P,) image and (P,) given category of each row of pairs that teaches the head."""
         if self.recipe.pair_targets == "conditional":
             return batch.pair_images, batch.pair_given
         return pair_rows(batch.targets, self.recipe.pair_targets)
 
-    def _likelihoods(self, scores: Tensor, adjacency: Tensor, given: Tensor) -> Tensor:
-        """(P, C): how likely each category is beside the given one, here or on the average."""
-        return adjacency[given] if self.recipe.intra_source == "statistical" else torch.sigmoid(scores)
+    def _of_fold(self, targets: Tensor, batch: Batch, images: Tensor, fold: int) -> Tensor:
+        return targets if batch.folds is None else torch.where(batch.folds[images] == fold, targets, 0)
 
-    def _evidence(self, likelihoods: Tensor, images: Tensor, given: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        return intra_evidence(
-            likelihoods, images, given, batch.labels, self.recipe.evidence, self.recipe.self_evidence
-        )
-
-    def _loss(self, scores: list[Tensor], batch: Batch, images: Tensor, given: Tensor) -> Tensor:
-        """L_ist, each head on the pairs of its own fold."""
+    def _pair_loss(self, scores: Tensor, targets: Tensor) -> Tensor:
         recipe = self.recipe
-        targets = pair_targets(batch.targets, images, given, recipe.pair_targets)  # (P, C)
-        losses = []
-        for fold, pair_logits in enumerate(scores):
-            own = targets if len(scores) == 1 else torch.where(batch.folds[images] == fold, targets, 0)  # type: ignore[index]
-            losses.append(
-                pair_loss(
-                    pair_logits,
-                    own,
-                    recipe.pair_loss,
-                    recipe.gamma_present,
-                    recipe.gamma_absent,
-                    recipe.probability_shift,
-                )
-            )
-        return torch.stack(losses).mean()
+        focus = recipe.gamma_present, recipe.gamma_absent, recipe.probability_shift
+        return pair_loss(scores, targets, recipe.pair_loss, *focus)
+
+    def start_walk(self) -> None:
+        self.seen = KnownEvidence()
+
+    @torch.no_grad()
+    def look(self, batch: Batch, features: Tensor, adjacency: Tensor) -> None:
+        """Remember the evidence of the entries that teach the threshold."""
+        _, evidence, available = self.evidence(features, batch, adjacency)
+        self.seen.add(evidence, torch.where(available, teaching_labels(batch, self.recipe), 0))
+
+    def finish_walk(self, epoch: int) -> None:
+        """Refit the threshold to the evidence that the head gives now."""
+        self.threshold.fit(*self.seen.entries())
+
+
+def graph_logits(adjacency: Tensor) -> Tensor:
+    """A (C, C) → logit A."""
+    return torch.logit(adjacency, eps=SMALLEST_SHARE)

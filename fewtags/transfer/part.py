@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fewtags.batch import Batch
+from fewtags.errors import UserError
 from fewtags.recipe import Recipe
 from fewtags.transfer.thresholds import LearnedThreshold
 
@@ -22,15 +23,12 @@ class Transferred(NamedTuple):
     """(B, C)"""
 
 
-def threshold_labels(batch: Batch, available: Tensor, recipe: Recipe) -> Tensor:
-    """(B, C) of -1, 0, +1: the labels that teach the threshold, where there is evidence."""
-    labels = batch.targets if recipe.threshold_labels != "holdout" else held_out_labels(batch)
-    return torch.where(available, labels, torch.zeros_like(labels))
-
-
-def held_out_labels(batch: Batch) -> Tensor:
+def teaching_labels(batch: Batch, recipe: Recipe) -> Tensor:
+    """(B, C) of -1, 0, +1: the labels that teach thresholds."""
+    if recipe.threshold_labels != "holdout":
+        return batch.targets
     if batch.held_out is None:
-        raise ValueError("threshold_labels: holdout needs held-out labels; set holdout above 0")
+        raise UserError("threshold_labels: holdout needs labels held out of training; set holdout above 0")
     return batch.held_out
 
 
@@ -46,9 +44,25 @@ def crossfitted(evidence: list[Tensor], folds: Tensor | None) -> tuple[Tensor, T
     return (first + second) / 2, torch.where(folds == 0, second, first)
 
 
-def threshold_loss(threshold: LearnedThreshold, evidence: Tensor, labels: Tensor, recipe: Recipe) -> Tensor:
-    """L_dtl; unless `dtl_gradient: through`, it moves the threshold alone."""
-    if recipe.dtl_gradient == "theta_only":
-        evidence = evidence.detach()
+def threshold_loss(threshold: LearnedThreshold, evidence: Tensor, labels: Tensor) -> Tensor:
+    """L_dtl on evidence (B, C) and labels (B, C), 0 where not to be used."""
     threshold.start_slope(evidence.detach(), labels != 0)
     return threshold.loss(evidence, labels)
+
+
+class KnownEvidence:
+    """Collects evidence of entries whose label is known, on a walk over the training images."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def add(self, evidence: Tensor, labels: Tensor) -> None:
+        """Evidence (B, C) and labels (B, C), 0 where not to be used."""
+        used = labels != 0
+        category = torch.arange(labels.shape[1], device=labels.device).expand_as(labels)
+        self.parts.append((evidence[used], labels[used], category[used]))
+
+    def entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(M,) evidence, labels and categories."""
+        evidence, labels, category = (torch.cat(column) for column in zip(*self.parts, strict=True))
+        return evidence, labels, category
