@@ -69,6 +69,9 @@ def train(
     sample_absent: Annotated[
         int | None, typer.Option(help="Draw this many unknown labels per present one as weak absents.")
     ] = None,
+    correlation: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of `scenes`: 0 draws its categories independently.")
+    ] = None,
     recipe: Annotated[str, typer.Option(help="default, paper, released, a method's, or a YAML file.")] = "default",
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting of the recipe.")
@@ -82,12 +85,6 @@ def train(
 ) -> None:
     """Train a tagger on DATA. Without flags: a GPU if there is one, else a frozen `lite0` on the CPU."""
     from fewtags.recipe import Recipe
-    from fewtags.report import run_report
-    from fewtags.report.terminal import metrics_table
-    from fewtags.training.examples import write_examples
-    from fewtags.training.run import run_name
-    from fewtags.training.run import train as train_run
-    from fewtags.training.timing import parse_duration
 
     flags = {
         "method": method,
@@ -104,6 +101,16 @@ def train(
     }
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = Recipe.load(recipe).replace(**given).override(set_ or [])
+
+    from fewtags.data import with_correlation
+    from fewtags.report import run_report
+    from fewtags.report.terminal import metrics_table
+    from fewtags.training.examples import write_examples
+    from fewtags.training.run import run_name
+    from fewtags.training.run import train as train_run
+    from fewtags.training.timing import parse_duration
+
+    data = with_correlation(data, correlation)
     folder = out or run_name(data, chosen, resume)
     budget = None if time_budget is None else parse_duration(time_budget)
     try:

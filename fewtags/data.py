@@ -114,6 +114,16 @@ def _scenes_options(spec: str, text: str) -> dict[str, int | float]:
     return options
 
 
+def with_correlation(spec: str, correlation: float | None) -> str:
+    """The DATA `spec` of scenes with this correlation."""
+    if correlation is None:
+        return spec
+    kind, _, rest = spec.partition(":")
+    if kind != "scenes":
+        raise UserError(f"--correlation {correlation}: it is a setting of `scenes`, not of {spec}")
+    return f"{kind}:" + ",".join(filter(None, (rest, f"correlation={correlation}")))
+
+
 def _split_notes(table: LabelTable) -> tuple[str, ...]:
     return tuple(f"there are no {split} images" for split in (TRAIN, TEST) if split not in table.splits)
 

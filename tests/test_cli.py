@@ -139,7 +139,7 @@ def test_methods_are_listed():
         (["train", "scenes", "--time-budget", "soon"], "no duration"),
         (["evaluate", "no-run", "scenes"], "no such run folder"),
         (["predict", "no-run", "x.png"], "no such run folder"),
-        (["convert", "scenes", "x", "--sample", "5"], "write TRAIN,TEST"),
+        (["convert", "scenes", "x", "--sample", "5"], "write it as TRAIN,TEST"),
         (["report", "no-run"], "no-run"),
     ],
 )

@@ -8,7 +8,16 @@ import pytest
 from rich.console import Console
 
 from fewtags import data as data_module
-from fewtags.data import Data, check_absents, counts, open_data, scarce, summary, warnings
+from fewtags.data import (
+    Data,
+    check_absents,
+    counts,
+    open_data,
+    scarce,
+    summary,
+    warnings,
+    with_correlation,
+)
 from fewtags.errors import UserError
 from fewtags.images.loading import FolderImages
 from fewtags.labels.formats.tokens import Tokens
@@ -197,3 +206,11 @@ def test_the_tokens_of_the_docs_are_understood():
     assert len(found) == 4
     for tokens in found:
         Tokens.parse(tokens.replace("\\|", "|"))
+
+
+def test_correlation_is_a_setting_of_scenes():
+    assert with_correlation("scenes", None) == "scenes"
+    assert with_correlation("scenes", 0.0) == "scenes:correlation=0.0"
+    assert with_correlation("scenes:train=10", 0.5) == "scenes:train=10,correlation=0.5"
+    with pytest.raises(UserError, match="a setting of `scenes`"):
+        with_correlation("photos", 0.5)

@@ -20,6 +20,8 @@ class SemanticTagger(nn.Module):
     - "attention" (B, C, H, W), where each category looked.
     """
 
+    adjacency: Tensor
+    """(C, C): A, from the known labels."""
     category_axes: ClassVar = {"shortcut.weight": (0,), "shortcut.bias": (0,)}
 
     def __init__(
@@ -54,8 +56,7 @@ class SemanticTagger(nn.Module):
     def score(self, features: Tensor) -> Tensor:
         """Category features (B, C, D) → logits (B, C) through the label graph."""
         dropped = self.dropout(features)
-        adjacency: Tensor = self.adjacency  # type: ignore[assignment]
-        return self.classifier(self.graph(dropped, adjacency), dropped)
+        return self.classifier(self.graph(dropped, self.adjacency), dropped)
 
 
 def _category_features(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,7 +73,7 @@ class InOrder(Sampler[list[tuple[int, int]]]):
             yield [(row, PLAIN_VIEW) for row in range(start, min(start + self.batch_size, self.rows))]
 
 
-class CachedMaps(Dataset[Tensor]):
+class CachedMaps(Dataset[Any]):
     """Feature maps of a frozen backbone: (rows, views, channels, H, W). With `pooled`, H = W = 1."""
 
     def __init__(self, maps: np.ndarray, pooled: bool = False):
@@ -87,7 +88,7 @@ class CachedMaps(Dataset[Tensor]):
         return list(chosen), torch.from_numpy(maps).float()
 
 
-class ViewedImages(Dataset[Tensor]):
+class ViewedImages(Dataset[Any]):
     """Images opened and transformed on the fly; each view's seed decides its crop and flip."""
 
     def __init__(
@@ -129,7 +130,8 @@ class Collate:
     def __init__(self, known: KnownLabels, seed: int):
         self.known, self.seed = known, seed
 
-    def __call__(self, item: tuple[list[tuple[int, int]], Tensor]) -> Batch:
+    def __call__(self, item: Any) -> Batch:
+        """`item`: ([(row, view), ...], inputs), as a data set's `__getitems__` gives it."""
         chosen, inputs = item
         rows = np.array([row for row, _ in chosen])
         labels = self.known.labels[rows]
@@ -178,7 +180,7 @@ def _drawn_unknown(labels: np.ndarray, wanted: int, seed: Sequence[int]) -> np.n
 
 
 def train_loader(
-    dataset: Dataset[Tensor], known: KnownLabels, batch_size: int, seed: int, workers: int
+    dataset: Dataset[Any], known: KnownLabels, batch_size: int, seed: int, workers: int
 ) -> DataLoader[Batch]:
     rows = len(dataset)  # type: ignore[arg-type]
     order = EpochOrder(rows, min(batch_size, rows), seed)
@@ -191,7 +193,7 @@ def train_loader(
     )
 
 
-def walk_loader(dataset: Dataset[Tensor], known: KnownLabels, batch_size: int, workers: int) -> DataLoader[Batch]:
+def walk_loader(dataset: Dataset[Any], known: KnownLabels, batch_size: int, workers: int) -> DataLoader[Batch]:
     """All rows once, unaugmented."""
     order = InOrder(len(dataset), batch_size)  # type: ignore[arg-type]
     return DataLoader(

@@ -83,7 +83,7 @@ def look(
 @torch.no_grad()
 def _proposals(method: Hst, outputs: dict[str, Tensor], batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
     """module → (proposed, evidence), each (B, C)."""
-    adjacency: Tensor = method.tagger.adjacency  # type: ignore[assignment]
+    adjacency = method.tagger.adjacency
     found = {name: part(outputs["features"], batch, adjacency) for name, part in method.transfers.items()}
     return {name: (part.proposed, part.evidence) for name, part in found.items()}
 
@@ -170,7 +170,7 @@ def _matrices(row: int, tagger: Tagger, no_loss: Tagger | None, data: Data, prep
     assert isinstance(tagger.method, Hst)
     _, outputs, _ = look(tagger, data, prepared, np.array([row]))
     chosen = np.argsort(-outputs["logits"][0].numpy())[:MATRIX_CATEGORIES]
-    statistical = tagger.method.tagger.adjacency.cpu().numpy()  # type: ignore[operator]
+    statistical = tagger.method.tagger.adjacency.cpu().numpy()
     matrices = {"statistical": statistical[np.ix_(chosen, chosen)]}
     if no_loss is not None:
         matrices["ist_without_loss"] = _pair_matrix(no_loss, data, prepared, row, chosen)

@@ -182,7 +182,7 @@ def test_a_batch_without_any_known_label_costs_nothing_and_breaks_nothing(name):
     ids=str,
 )
 def test_every_option_changes_what_hst_does(settings):
-    """Two steps with a renewal of prototypes between them; loss, evidence or proposals must differ from the default."""
+    """Two steps with a renewal of prototypes between: loss, evidence or proposals must differ from the default."""
     assert fingerprint() != fingerprint(**settings)
 
 
