@@ -18,12 +18,13 @@ from fewtags.training.folder import RunFolder
 from fewtags.training.run import train
 
 DATA = "scenes:train=2000,test=1000"
+RECIPE = "demo"
 METHODS_SHOWN = ("plain", "hst")
 
 
 def demo(out: Path, seeds: Sequence[int], console: Console) -> None:
     """Train both methods with the same budget for each seed, print the table, write the report of the first."""
-    recipe = Recipe.load("demo")
+    recipe = Recipe.load(RECIPE)
     rows = []
     for seed in seeds:
         folder = out if len(seeds) == 1 else out / f"seed-{seed}"

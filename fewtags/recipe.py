@@ -193,8 +193,9 @@ class Recipe(BaseModel):
     """The same for the cross-image module alone."""
     threshold_target: ThresholdTarget = "half"
     """What θ aims at: `half` (P(present | evidence = θ) = ½), `precision:Q`, or `utility`."""
-    threshold_labels: Literal["all", "holdout", "crossfit"] = "all"
-    """Which known labels teach θ."""
+    threshold_labels: Literal["all", "holdout", "crossfit"] = "crossfit"
+    """Which known labels teach θ: all of them, held-out ones, or all with two heads and two sets of prototypes
+    that score each other's labels."""
     threshold_lr: Positive = 1e-2
     """Learning rate of θ and τ (own Adam group, no decay, no schedule, no clipping)."""
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
@@ -207,8 +208,8 @@ class Recipe(BaseModel):
     """What ℓ is divided by: known entries of the batch, of each image, or the number of categories."""
     pseudo_normalization: Literal["union", "own"] = "union"
     """ℓ over known and pseudo labels together, or over the pseudo labels alone."""
-    intra_weight: Annotated[float, Field(ge=0)] = 1.0
-    """λ₁ of L_ist (10 in the paper)."""
+    intra_weight: Annotated[float, Field(ge=0)] = 0.1
+    """λ₁ of L_ist (10 in the paper). A large one bends the features to the few known pairs."""
     cross_weight: Annotated[float, Field(ge=0)] = 0.05
     """λ₂ of L_cst."""
     threshold_weight: Annotated[float, Field(ge=0)] = 0.1

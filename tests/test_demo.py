@@ -10,10 +10,10 @@ from tests.conftest import TINY
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(Recipe(**(TINY | {"known": 0.3, "epochs": 2})).to_yaml())
     monkeypatch.setattr(demo_module, "DATA", "scenes:train=48,test=24,size=64")
-    recipe = Recipe(**(TINY | {"known": 0.3, "epochs": 2}))
-    monkeypatch.setattr(demo_module.Recipe, "load", lambda name: recipe)
+    monkeypatch.setattr(demo_module, "RECIPE", str(tmp_path / "small.yaml"))
 
 
 def test_demo_trains_both_and_writes_the_page(small, tmp_path: Path):

@@ -23,7 +23,7 @@ class Hst(Ssgrl):
     def __init__(self, setting: Setting):
         super().__init__(setting)
         recipe, categories = setting.recipe, len(setting.categories)
-        self.intra = IntraTransfer(recipe, categories) if recipe.intra else None
+        self.intra = IntraTransfer(recipe, setting.labels) if recipe.intra else None
         self.cross = CrossTransfer(recipe, categories) if recipe.cross else None
         for transfer in self.transfers.values():
             transfer.threshold.count_positives(setting.labels)

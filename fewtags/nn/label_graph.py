@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,30 +27,51 @@ def conditional_graph(
     - "released": n₁₁ / n(i = 1), whatever is known of j; 0 where i is never known present (there: NaN);
     - "identity": A = I, no coupling between categories (the graph network then sees each category alone).
     """
-    values = labels.numpy(force=True) if isinstance(labels, Tensor) else np.asarray(labels)
     if kind == "identity":
-        return torch.eye(values.shape[1])
-    present = (values == 1).astype(np.float64)
-    known = (values != 0).astype(np.float64)
-    together = present.T @ present  # (C, C): n₁₁
+        return torch.eye(labels.shape[1])
+    counts = count_pairs(labels, smoothing)
     if kind == "released":
-        graph = together / np.maximum(present.sum(0), 1)[:, None]
+        graph = counts.together / counts.present.clamp(min=1).unsqueeze(1)
     else:
-        graph = _smoothed(together, present.T @ known, _base_rates(present, known), smoothing)
-    np.fill_diagonal(graph, 0)
-    return torch.from_numpy(graph.astype(np.float32))
+        graph = (counts.together + counts.prior) / (counts.trials + counts.smoothing)
+    return graph.fill_diagonal_(0)
 
 
-def _base_rates(present: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(C,): share of present among the known entries; 0 for a category nothing is known of."""
-    return present.sum(0) / np.maximum(known.sum(0), 1)
+class PairCounts(NamedTuple):
+    """What the known labels say about pairs of categories."""
+
+    together: Tensor
+    """(C, C): n₁₁, images in which both are known present."""
+    trials: Tensor
+    """(C, C): n(i = 1, j known)."""
+    present: Tensor
+    """(C,): images in which i is known present."""
+    prior: Tensor
+    """(C,): s·b_j, the base rate's weight in counts."""
+    smoothing: Tensor
+    """(): s."""
 
 
-def _smoothed(
-    together: np.ndarray, trials: np.ndarray, base_rates: np.ndarray, smoothing: float | None
-) -> np.ndarray:
+def count_pairs(labels: np.ndarray | Tensor, smoothing: float | None = None) -> PairCounts:
+    """Labels (n, C) → counts over entries that are both known, s by marginal likelihood if None."""
+    values = labels.numpy(force=True) if isinstance(labels, Tensor) else np.asarray(labels)
+    present, known = (values == 1).astype(np.float64), (values != 0).astype(np.float64)
+    together, trials = present.T @ present, present.T @ known
+    base_rates = present.sum(0) / np.maximum(known.sum(0), 1)  # 0 for a category nothing is known of
     strength = likeliest_smoothing(together, trials, base_rates) if smoothing is None else smoothing
-    return (together + strength * base_rates) / (trials + strength)
+    arrays = together, trials, present.sum(0), strength * base_rates, np.array(strength)
+    return PairCounts(*(torch.from_numpy(array.astype(np.float32)) for array in arrays))
+
+
+def shares_without_itself(counts: PairCounts, given: Tensor, labels: Tensor) -> Tensor:
+    """Rows (P,) of given categories j, the labels (P, C) of their images → (P, C): P(i | j) for every i.
+
+    As the smoothed graph, but the image's own known label of i is taken out of the counts: without that, a label
+    would vouch for itself, and a threshold learned on known labels would come out too low for unknown ones.
+    """
+    together = counts.together[given] - (labels == 1).to(counts.together.dtype)
+    trials = counts.trials[given] - (labels != 0).to(counts.trials.dtype)
+    return (together + counts.prior) / (trials + counts.smoothing)
 
 
 def likeliest_smoothing(together: np.ndarray, trials: np.ndarray, base_rates: np.ndarray) -> float:

@@ -187,10 +187,10 @@ def _pair_matrix(tagger: Tagger, data: Data, prepared: Prepared, row: int, chose
     """(chosen, chosen): rows are given, columns are asked for."""
     assert isinstance(tagger.method, Hst)
     assert tagger.method.intra is not None
-    _, outputs, _ = look(tagger, data, prepared, np.array([row]))
+    _, outputs, batch = look(tagger, data, prepared, np.array([row]))
     given = torch.from_numpy(chosen)
-    rows = torch.zeros_like(given), given
-    scores = tagger.method.intra.pair_logits(0, outputs["features"], *rows, tagger.method.tagger.adjacency)
+    known = batch.labels, tagger.method.tagger.adjacency
+    scores = tagger.method.intra.pair_logits(0, outputs["features"], torch.zeros_like(given), given, *known)
     matrix = torch.sigmoid(scores)[:, given].numpy()
     np.fill_diagonal(matrix, 0)
     return matrix

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
+from fewtags.nn.label_graph import PairCounts, count_pairs, shares_without_itself
 from fewtags.recipe import Recipe
 from fewtags.transfer.intra import PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
 from fewtags.transfer.part import KnownEvidence, Transferred, crossfitted, teaching_labels, threshold_loss
@@ -18,9 +19,13 @@ SMALLEST_SHARE = 1e-3
 class IntraTransfer(nn.Module):
     """One pair head (two with cross-fitting) and the threshold on the evidence that it gives."""
 
-    def __init__(self, recipe: Recipe, categories: int):
+    def __init__(self, recipe: Recipe, labels: Tensor):
+        """`labels` (n, C): the training labels, whose co-occurrence is counted."""
         super().__init__()
         self.recipe = recipe
+        categories = labels.shape[1]
+        for name, value in count_pairs(labels, recipe.graph_smoothing)._asdict().items():
+            self.register_buffer(name, value)
         heads = 2 if recipe.threshold_labels == "crossfit" else 1
         self.heads = nn.ModuleList(self._head(categories) for _ in range(heads))
         self.dropout = nn.Dropout(recipe.dropout)
@@ -67,19 +72,33 @@ class IntraTransfer(nn.Module):
         self, fold: int, features: Tensor, batch: Batch, adjacency: Tensor, rows: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
         if self.recipe.intra_source == "statistical":
-            likelihoods = adjacency[rows[1]]  # (P, C)
+            likelihoods = self.shares(*rows, batch.labels, adjacency)
         else:
-            likelihoods = torch.sigmoid(self.pair_logits(fold, features, *rows, adjacency))
+            likelihoods = torch.sigmoid(self.pair_logits(fold, features, *rows, batch.labels, adjacency))
         recipe = self.recipe
         return intra_evidence(likelihoods, *rows, batch.labels, recipe.evidence, recipe.self_evidence)
 
-    def pair_logits(self, fold: int, features: Tensor, images: Tensor, given: Tensor, adjacency: Tensor) -> Tensor:
+    def shares(self, images: Tensor, given: Tensor, labels: Tensor, adjacency: Tensor) -> Tensor:
+        """Rows (P,) of (image, given j), labels (B, C) → (P, C): how often every i goes with j.
+
+        With the smoothed graph, an image's own labels are left out of its counts (`shares_without_itself`).
+        """
+        if self.recipe.graph != "smoothed":
+            return adjacency[given]
+        counts = PairCounts(*(getattr(self, name) for name in PairCounts._fields))
+        return shares_without_itself(counts, given, labels[images])
+
+    def pair_logits(
+        self, fold: int, features: Tensor, images: Tensor, given: Tensor, labels: Tensor, adjacency: Tensor
+    ) -> Tensor:
         """Rows (P,) of (image, given j) → (P, C) logits of p_ij, for every i.
 
-        With `pair_prior` the head says how this image differs from the average: logit A_ji is added to its scores.
+        With `pair_prior` the head says how an image differs from the average: the logit of `shares` is added.
         """
         scores = self.heads[fold](features, images, given)
-        return scores + graph_logits(adjacency)[given] if self.recipe.pair_prior else scores
+        if not self.recipe.pair_prior:
+            return scores
+        return scores + torch.logit(self.shares(images, given, labels, adjacency), eps=SMALLEST_SHARE)
 
     def _loss(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Tensor:
         """L_ist, each head on the pairs of its own fold."""
@@ -87,7 +106,7 @@ class IntraTransfer(nn.Module):
         targets = pair_targets(batch.targets, images, given, self.recipe.pair_targets)  # (P, C)
         losses = []
         for fold in range(len(self.heads)):
-            scores = self.pair_logits(fold, self.dropout(features), images, given, adjacency)
+            scores = self.pair_logits(fold, self.dropout(features), images, given, batch.labels, adjacency)
             losses.append(self._pair_loss(scores, self._of_fold(targets, batch, images, fold)))
         return torch.stack(losses).mean()
 
@@ -117,8 +136,3 @@ class IntraTransfer(nn.Module):
     def finish_walk(self, epoch: int) -> None:
         """Refit the threshold to the evidence that the head gives now."""
         self.threshold.fit(*self.seen.entries())
-
-
-def graph_logits(adjacency: Tensor) -> Tensor:
-    """A (C, C) → logit A."""
-    return torch.logit(adjacency, eps=SMALLEST_SHARE)

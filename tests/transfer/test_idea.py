@@ -1,4 +1,4 @@
-"""The idea behind intra-image transfer, on the labels of `scenes`: known labels tell unknown ones if they go together.
+"""The idea of intra-image transfer, on the labels of `scenes`: known labels tell unknown ones if they correlate.
 
 No picture is drawn: the features are noise, so all that the evidence can know is co-occurrence.
 """
@@ -26,7 +26,8 @@ def gain(correlation: float, seed: int) -> float:
     labels = hide(table.values, 0.1, seed)
     adjacency = conditional_graph(labels, "smoothed")
     torch.manual_seed(seed)
-    intra = IntraTransfer(Recipe(feature_size=FEATURE_SIZE, pair_size=8, pair_hidden=8), labels.shape[1]).eval()
+    recipe = Recipe(feature_size=FEATURE_SIZE, pair_size=8, pair_hidden=8)
+    intra = IntraTransfer(recipe, torch.from_numpy(labels)).eval()
     batch = Collate(KnownLabels(labels), seed)(([(row, 0) for row in range(IMAGES)], torch.zeros(IMAGES, 1)))
     noise = torch.randn(IMAGES, labels.shape[1], FEATURE_SIZE)
     with torch.no_grad():
