@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from fewtags.nn.label_graph import USUAL_SMOOTHING, GatedGraph, conditional_graph, likeliest_smoothing
+from fewtags.nn.label_graph import (
+    USUAL_SMOOTHING,
+    GatedGraph,
+    conditional_graph,
+    count_pairs,
+    likeliest_smoothing,
+    shares_without_itself,
+)
 from tests.oracles import label_graph as oracle
 
 
@@ -33,6 +40,28 @@ def test_a_category_never_seen_present_predicts_base_rates():
     labels = partial_labels()
     known = labels[:, 0][labels[:, 0] != 0]
     assert conditional_graph(labels)[4, 0].item() == pytest.approx((known == 1).mean())
+
+
+def test_shares_leave_the_images_own_label_out():
+    """As if the graph were counted again with that one label taken away, prior and smoothing unchanged."""
+    labels = partial_labels()
+    counts = count_pairs(labels)
+    images, given = np.nonzero(labels == 1)
+    shares = shares_without_itself(counts, torch.from_numpy(given), torch.from_numpy(labels[images]))
+    for row, (image, j) in enumerate(zip(images[:20], given[:20], strict=True)):
+        for i in range(labels.shape[1]):
+            others = [k for k in range(len(labels)) if labels[k, j] == 1 and labels[k, i] != 0 and k != image]
+            hits = sum(labels[k, i] == 1 for k in others)
+            expected = (hits + float(counts.prior[i])) / (len(others) + float(counts.smoothing))
+            if i != j:
+                assert float(shares[row, i]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_shares_of_unknown_labels_are_the_graph():
+    labels = partial_labels()
+    given = torch.arange(labels.shape[1])
+    shares = shares_without_itself(count_pairs(labels), given, torch.zeros(labels.shape[1], labels.shape[1]))
+    assert torch.allclose(shares.fill_diagonal_(0), conditional_graph(labels))
 
 
 def test_identity_couples_nothing():
