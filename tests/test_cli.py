@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -176,3 +177,45 @@ def test_tags_only_stops_with_the_choices(tmp_path: Path):
     for choice in (["--assume-absent", "0.1"], ["--sample-absent", "3"]):
         done = fewtags("train", data, *settings(), *choice, "--out", tmp_path / choice[0])
         assert done.returncode == 0, done.stderr
+
+
+def test_a_terminal_shows_a_progress_bar(colours: Path, tmp_path: Path):
+    arguments = ["train", colours, "--method", "hst", "--known", "0.5", *settings(), "--out", tmp_path / "run"]
+    screen, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fewtags", *map(str, arguments)], stdout=terminal, stderr=terminal, env=os.environ
+    )
+    os.close(terminal)
+    text = _everything(screen)
+    assert process.wait() == 0, text
+    assert "epoch 3/3  loss" in text
+    assert "━" in text
+    assert "θ intra" in text
+
+
+def _everything(screen: int) -> str:
+    """What is written to a terminal until its last writer is gone."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(screen, 65536)
+        except OSError:  # how Linux says that nobody writes any more
+            return shown.decode(errors="replace")
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(colours: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    arguments = ["train", colours, "--method", "plain", *settings(), "--set", "epochs=100000", "--out", out]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fewtags", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    for _ in range(600):
+        if (out / "history.csv").is_file():
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert b"--resume" in error
+    assert b"Traceback" not in error
+    assert list((out / "checkpoints").iterdir())

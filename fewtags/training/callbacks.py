@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
@@ -23,6 +24,8 @@ from fewtags.files import write_text
 from lightning.pytorch.callbacks import Callback, Checkpoint  # isort: skip
 
 CHECKPOINTS_KEPT = 2
+STEPS_BETWEEN_LOSSES = 10
+"""The progress bar reads the loss this often: each reading waits for the device."""
 
 
 class PseudoLabelAudit(Callback):
@@ -129,6 +132,35 @@ class EpochLines(Callback):
     def _print(self, trainer: Any) -> None:
         if self.files.rows:
             self.console.print(epoch_line(self.files.rows[-1], trainer.max_epochs), highlight=False)
+
+
+class EpochBar(EpochLines):
+    """A progress bar of the running epoch with its loss; below it, a line for each epoch that is done."""
+
+    def __init__(self, console: Console, files: EpochFiles):
+        super().__init__(console, files)
+        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.progress = Progress(*shown, console=console, transient=True)
+        self.task = self.progress.add_task("", total=None)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        super().on_train_epoch_start(trainer, pl_module)
+        name = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+        self.progress.reset(self.task, total=trainer.num_training_batches, description=name)
+        self.progress.start()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        self.progress.advance(self.task)
+        if batch_idx % STEPS_BETWEEN_LOSSES == 0:
+            name = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+            self.progress.update(self.task, description=f"{name}  loss {float(outputs['loss']):.4f}")
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.progress.stop()
+        super().on_train_end(trainer, pl_module)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.progress.stop()
 
 
 def epoch_line(row: dict[str, float], epochs: int) -> str:

@@ -23,7 +23,14 @@ from fewtags.methods import METHODS, Method, Setting
 from fewtags.metrics import evaluate, fit_decision_thresholds, score_pseudo_labels
 from fewtags.nn.words import load_words
 from fewtags.recipe import Recipe
-from fewtags.training.callbacks import EpochFiles, EpochLines, PseudoLabelAudit, StopOnBadNumbers, checkpoints
+from fewtags.training.callbacks import (
+    EpochBar,
+    EpochFiles,
+    EpochLines,
+    PseudoLabelAudit,
+    StopOnBadNumbers,
+    checkpoints,
+)
 from fewtags.training.checkpoint import SafeCheckpointIO
 from fewtags.training.data import KnownLabels, train_loader, walk_loader
 from fewtags.training.folder import Labels, RunFolder
@@ -213,8 +220,7 @@ def _trainer(
         StopOnBadNumbers(prepared.train.images),
         files,
     ]
-    bar = console.is_terminal and not console.quiet
-    watch += [_progress_bar()] if bar else [EpochLines(console, files)]
+    watch.append((EpochBar if console.is_terminal else EpochLines)(console, files))
     return lightning.Trainer(
         max_epochs=recipe.epochs,
         accelerator="gpu" if device.type == "cuda" else device.type,
@@ -223,18 +229,12 @@ def _trainer(
         logger=TensorBoardLogger(folder.path, name="logs", version=""),
         plugins=[SafeCheckpointIO()],
         enable_checkpointing=True,
-        enable_progress_bar=bar,
+        enable_progress_bar=False,
         enable_model_summary=False,
         log_every_n_steps=10,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
     )
-
-
-def _progress_bar() -> lightning.Callback:
-    from lightning.pytorch.callbacks import RichProgressBar
-
-    return RichProgressBar(leave=True)
 
 
 def _quiet_lightning() -> None:
