@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fewtags.errors import Problems, UserError
+from fewtags.files import write_text
 from fewtags.labels.formats.loaded import Loaded, read_text
+from fewtags.labels.formats.writing import require_images_like, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
@@ -49,6 +51,45 @@ def read(path: str | Path) -> Loaded:
         tuple(split for split in files for _ in files[split]),
     )
     return Loaded(table, root, notes)
+
+
+def write(table: LabelTable, folder: Path) -> None:
+    """Labels only. The images are train/ID.jpg and test/ID.jpg (or validation/ID.jpg), read in rising order."""
+    part = "validation" if any(image.startswith("validation/") for image in table.images) else "test"
+    _check_writable(table, part)
+    ids = [f"/fewtags/{number}" for number in range(len(table.categories))]
+    for split, name in ((TRAIN, "train"), (TEST, part)):
+        labels = _label_rows(table.split(split), ids)
+        write_text(folder / f"{name}-annotations-human-imagelabels.csv", _csv_text(labels))
+    names = [("LabelName", "DisplayName"), *zip(ids, table.categories, strict=True)]
+    write_text(folder / "class-descriptions.csv", _csv_text(names))
+
+
+def _check_writable(table: LabelTable, part: str) -> None:
+    endings = r"\.(?i:jpg|jpeg|png)"
+    require_images_like(table, "Open Images", {TRAIN: f"train/[^/]+{endings}", TEST: f"{part}/[^/]+{endings}"})
+    require_names(table, "Open Images")
+    problems = Problems("cannot be written as Open Images")
+    require_once([Path(image).stem for image in table.images], "image id", problems)
+    for column, name in enumerate(table.categories):
+        if not table.known[:, column].any():
+            problems.add(f"no label of category {name!r} is known; leave it out, or write a folder")
+    problems.raise_if_any()
+
+
+def _label_rows(table: LabelTable, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    """A line for each known label, below the header."""
+    rows: list[tuple[str, ...]] = [("ImageID", "Source", "LabelName", "Confidence")]
+    for row, column in np.argwhere(table.known):
+        confidence = "1" if table.values[row, column] == PRESENT else "0"
+        rows.append((Path(table.images[row]).stem, "verification", ids[column], confidence))
+    return rows
+
+
+def _csv_text(rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _test_part(root: Path) -> tuple[str, tuple[str, ...]]:

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fewtags.errors import UserError
 from fewtags.labels.formats import open_images
+from fewtags.labels.table import LabelTable
 from tests.labels.formats.make import pictures, text
 
 HEADER = "ImageID,Source,LabelName,Confidence\n"
@@ -86,3 +90,39 @@ def test_no_label_at_all(root):
     text(root / "class-descriptions.csv", "/m/77,Dog\n")
     with pytest.raises(UserError, match="no image has a human-verified label"):
         open_images.read(root)
+
+
+# Writing
+
+
+def a_table(part="test"):
+    values = np.array([[1, 0, -1], [0, 0, 0], [-1, 1, 0]], np.int8)
+    images = ("train/a, é.jpg", "train/b.PNG", f"{part}/c.jpg")
+    return LabelTable(images, ("dog", 'a "quoted", name', "straße"), values, ("train", "train", "test"))
+
+
+@pytest.mark.parametrize("part", ["test", "validation"])
+def test_round_trip(tmp_path, part):
+    table = a_table(part)
+    open_images.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    read = open_images.read(tmp_path).table
+    assert (read.images, read.categories, read.splits) == (table.images, table.categories, table.splits)
+    assert (read.values == table.values).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"images": ("a.jpg", "train/b.jpg", "test/c.jpg")}, r"train image 'a.jpg' is not named like train/.*jpg"),
+        ({"images": ("train/a.jpg", "train/b.jpg", "test/a.jpg")}, "image id 'a' is there twice"),
+        ({"splits": ("train",) * 3}, "there is no test image"),
+        ({"categories": ("dog", "dog", "car")}, "category 'dog' is there twice"),
+        ({"categories": ("dog", " ", "car")}, "category ' ' is blank"),
+        ({"values": np.array([[1, 0, 0]] * 3, np.int8)}, "no label of category 'straße' is known"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, changes, words):
+    with pytest.raises(UserError, match=words):
+        open_images.write(replace(a_table(), **changes), tmp_path)
+    assert not list(tmp_path.iterdir())
