@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from fewtags.errors import Problems, UserError
+from fewtags.files import write_text
 from fewtags.labels.formats.loaded import Loaded, first_existing, read_lines, require_images
+from fewtags.labels.formats.writing import require_images_like
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
@@ -47,6 +49,33 @@ def read(path: str | Path, difficult: Literal["unknown", "absent"] = "unknown") 
     require_images(root, images, str(root))
     splits = tuple(split for split in LISTS for _ in ids[split])
     return Loaded(LabelTable(images, tuple(CATEGORIES), np.stack(rows), splits), root)
+
+
+def write(table: LabelTable, folder: Path) -> None:
+    """Labels only. Unknown is a difficult object: read with difficult="absent", it would be absent."""
+    if table.categories != tuple(CATEGORIES):
+        raise UserError(
+            f"Pascal VOC has the {len(CATEGORIES)} categories {', '.join(CATEGORIES)}, in this order; "
+            "the table has others: write a folder or openimages instead"
+        )
+    require_images_like(table, "Pascal VOC", dict.fromkeys(LISTS, r"JPEGImages/[^/\s]+\.jpg"))
+    for image, row in zip(table.images, table.values, strict=True):
+        write_text(folder / "Annotations" / f"{Path(image).stem}.xml", _annotation(image, row))
+    for split, name in LISTS.items():
+        lines = "".join(f"{Path(image).stem}\n" for image in table.split(split).images)
+        write_text(folder / "ImageSets" / "Main" / f"{name}.txt", lines)
+
+
+def _annotation(image: str, row: np.ndarray) -> str:
+    """One object for each category that is present, a difficult one if it is unknown."""
+    root = ElementTree.Element("annotation")
+    ElementTree.SubElement(root, "filename").text = Path(image).name
+    for column in np.flatnonzero(row != ABSENT):
+        item = ElementTree.SubElement(root, "object")
+        ElementTree.SubElement(item, "name").text = CATEGORIES[column]
+        ElementTree.SubElement(item, "difficult").text = "1" if row[column] == UNKNOWN else "0"
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _root(path: Path) -> Path:

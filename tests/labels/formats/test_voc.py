@@ -1,7 +1,11 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fewtags.errors import UserError
 from fewtags.labels.formats import voc
+from fewtags.labels.table import LabelTable
 from tests.labels.formats.make import pictures, text
 
 
@@ -81,3 +85,45 @@ def test_missing_image(devkit):
     (devkit / "JPEGImages/000002.jpg").unlink()
     with pytest.raises(UserError, match=r"000002.jpg is missing"):
         voc.read(devkit)
+
+
+# Writing
+
+
+def a_table():
+    values = np.random.default_rng(0).choice(np.array([-1, 0, 1], np.int8), (4, 20))
+    images = tuple(f"JPEGImages/{name}.jpg" for name in ("000007", "000001", "b&é", "000002"))
+    return LabelTable(images, tuple(voc.CATEGORIES), values, ("train", "train", "train", "test"))
+
+
+def test_round_trip(tmp_path):
+    table = a_table()
+    voc.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    read = voc.read(tmp_path).table
+    assert (read.images, read.categories, read.splits) == (table.images, table.categories, table.splits)
+    assert (read.values == table.values).all()
+
+
+def test_splits_that_are_mixed_come_back_train_first(tmp_path):
+    table = replace(a_table(), splits=("test", "train", "test", "train"))
+    voc.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    read, sorted_rows = voc.read(tmp_path).table, table.rows(np.array([1, 3, 0, 2]))
+    assert (read.images, read.splits) == (sorted_rows.images, sorted_rows.splits)
+    assert (read.values == sorted_rows.values).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"categories": ("unicorn", *voc.CATEGORIES[1:])}, "Pascal VOC has the 20 categories aeroplane"),
+        ({"images": ("JPEGImages/a b.jpg", *"bcd")}, r"train image 'JPEGImages/a b.jpg' is not named like"),
+        ({"images": ("JPEGImages/a.jpg",) * 4}, r"image 'JPEGImages/a.jpg' is there twice"),
+        ({"splits": ("test",) * 4}, "there is no train image"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, changes, words):
+    with pytest.raises(UserError, match=words):
+        voc.write(replace(a_table(), **changes), tmp_path)
+    assert not list(tmp_path.iterdir())
