@@ -6,6 +6,7 @@ every category.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fewtags.errors import Problems, UserError
+from fewtags.files import write_text
 from fewtags.labels.formats.loaded import Loaded, first_existing, read_json, require_images
+from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN
-from fewtags.labels.table import ABSENT, PRESENT, LabelTable
+from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
 PARTS = {TRAIN: "train", TEST: "val"}
 
@@ -34,6 +37,35 @@ def read(path: str | Path, year: Literal[2014, 2017]) -> Loaded:
         train.splits + test.splits,
     )
     return Loaded(table, root)
+
+
+def write(table: LabelTable, folder: Path, year: Literal[2014, 2017] = 2014) -> None:
+    """Labels only. The images are in trainYEAR/ and valYEAR/, or all in images/trainYEAR/ and images/valYEAR/."""
+    require_sayable(table, "COCO", UNKNOWN, "a folder or openimages")
+    require_names(table, "COCO")
+    above = "images/" if all(image.startswith("images/") for image in table.images) else ""
+    places = {split: f"{above}{name}{year}/" for split, name in PARTS.items()}
+    require_images_like(table, f"COCO {year}", {split: f"{place}.+" for split, place in places.items()})
+    first_id = 1
+    for split, name in PARTS.items():
+        part = table.split(split)
+        content = _content(part, places[split], first_id)
+        write_text(folder / "annotations" / f"instances_{name}{year}.json", json.dumps(content))
+        first_id += len(part)
+
+
+def _content(table: LabelTable, place: str, first_id: int) -> dict[str, Any]:
+    """An annotation has no box: it says that the category is there, not where."""
+    files = [image.removeprefix(place) for image in table.images]
+    present = enumerate(np.argwhere(table.values == PRESENT).tolist(), start=1)
+    return {
+        "images": [{"id": number, "file_name": file} for number, file in enumerate(files, start=first_id)],
+        "annotations": [
+            {"id": number, "image_id": first_id + row, "category_id": column + 1, "iscrowd": 0}
+            for number, (row, column) in present
+        ],
+        "categories": [{"id": number, "name": name} for number, name in enumerate(table.categories, start=1)],
+    }
 
 
 def _read_part(root: Path, part: str, split: str) -> LabelTable:

@@ -28,7 +28,9 @@ def require_images_like(table: LabelTable, form: str, layout: Mapping[str, str])
         if split not in table.splits:
             problems.add(f"there is no {split} image; it needs some of each split")
     for image, split in zip(table.images, table.splits, strict=True):
-        if not re.fullmatch(layout[split], image) or not is_line(image):
+        if not is_line(image):
+            problems.add(f"{split} image {image!r} has blanks around it or is several lines; rename it")
+        elif not re.fullmatch(layout[split], image):
             shown = layout[split].replace("\\", "").replace("?i:", "")
             problems.add(f"{split} image {image!r} is not named like {shown}; rename it, or write a folder")
     require_once(table.images, "image", problems)

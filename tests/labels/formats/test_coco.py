@@ -1,9 +1,12 @@
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fewtags.errors import UserError
 from fewtags.labels.formats import coco
+from fewtags.labels.table import LabelTable
 from tests.labels.formats.make import pictures, text
 
 CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 13, "name": "stop sign"}]
@@ -85,3 +88,41 @@ def test_missing_image(root):
     (root / "train2014/COCO_train2014_000000000009.jpg").unlink()
     with pytest.raises(UserError, match=r"000000000009.jpg is missing"):
         coco.read(root, 2014)
+
+
+# Writing
+
+
+def a_table(year=2014, above=""):
+    values = np.array([[1, -1, 1], [-1, -1, -1], [-1, 1, -1]], np.int8)
+    images = (f"{above}train{year}/z, é.jpg", f"{above}train{year}/b/a.jpg", f"{above}val{year}/c.jpg")
+    return LabelTable(images, ("zebra", "stop sign", "straße"), values, ("train", "train", "test"))
+
+
+@pytest.mark.parametrize("above", ["", "images/"])
+@pytest.mark.parametrize("year", [2014, 2017])
+def test_round_trip(tmp_path, year, above):
+    table = a_table(year, above)
+    coco.write(table, tmp_path, year)
+    pictures(tmp_path, table.images)
+    read = coco.read(tmp_path, year).table
+    assert (read.images, read.categories, read.splits) == (table.images, table.categories, table.splits)
+    assert (read.values == table.values).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"values": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 1]], np.int8)},
+            "COCO cannot say that a label is unknown: 2 entries are; write a folder or openimages instead",
+        ),
+        ({"images": a_table(2017).images}, r"train image 'train2017/z, é.jpg' is not named like train2014/"),
+        ({"splits": ("train",) * 3}, "there is no test image"),
+        ({"categories": ("dog", "dog", "car")}, "category 'dog' is there twice"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, changes, words):
+    with pytest.raises(UserError, match=words):
+        coco.write(replace(a_table(), **changes), tmp_path)
+    assert not list(tmp_path.iterdir())
