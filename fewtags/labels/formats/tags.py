@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from fewtags.errors import Problems, UserError
+from fewtags.files import write_text
 from fewtags.labels.formats.loaded import Loaded, read_bytes, read_lines, read_names, require_images
+from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN, seeded_split
-from fewtags.labels.table import PRESENT, UNKNOWN, LabelTable
+from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
 NAMES, ALL = "names.txt", "tags.txt"
 LISTS = {TRAIN: "train.txt", TEST: "test.txt"}
@@ -34,6 +36,19 @@ def read(path: str | Path, seed: int = 0) -> Loaded:
     if (path / ALL).is_file():
         return _read_lists(path, [path / ALL], None, seed)
     return _read_tag_files(path, seed)
+
+
+def write(table: LabelTable, folder: Path) -> None:
+    """Lists, labels only: train.txt, test.txt and names.txt."""
+    require_sayable(table, "tags", ABSENT, "a folder or openimages")
+    require_names(table, "tags")
+    require_images_like(table, "tags", dict.fromkeys(LISTS, ".+"))
+    write_text(folder / NAMES, "".join(f"{name}\n" for name in table.categories))
+    for split, name in LISTS.items():
+        part = table.split(split)
+        lines = zip(part.images, part.values == PRESENT, strict=True)
+        text = "".join(f"{image}, {' '.join(map(str, np.flatnonzero(row)))}\n" for image, row in lines)
+        write_text(folder / name, text)
 
 
 def _read_lists(root: Path, files: Sequence[Path], splits: Sequence[str] | None, seed: int) -> Loaded:

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fewtags.errors import UserError
 from fewtags.labels.formats import tags
+from fewtags.labels.table import LabelTable
 from tests.labels.formats.make import pictures, text
 
 
@@ -90,3 +94,40 @@ def test_nothing_to_read(tmp_path):
     pictures(tmp_path, ["a.jpg"])
     with pytest.raises(UserError, match="no image has a text file with tags"):
         tags.read(tmp_path)
+
+
+# Writing
+
+
+def a_table():
+    values = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]], np.int8)
+    return LabelTable(
+        ("z, 1.jpg", "b/é.png", "c.jpg"), ("dog", "hot dog", "7"), values, ("train", "train", "test")
+    )
+
+
+def test_round_trip(tmp_path):
+    table = a_table()
+    tags.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    read = tags.read(tmp_path).table
+    assert (read.images, read.categories, read.splits) == (table.images, table.categories, table.splits)
+    assert (read.values == table.values).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"values": np.array([[1, -1, 1], [0, 1, 1], [1, 1, 1]], np.int8)},
+            "tags cannot say that a label is absent: 1 entry is; write a folder or openimages instead",
+        ),
+        ({"images": ("a.jpg", " b.jpg", "c.jpg")}, "train image ' b.jpg' has blanks around it"),
+        ({"splits": ("train",) * 3}, "there is no test image"),
+        ({"categories": ("dog", "a\nb", "car")}, "is several lines; rename it"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, changes, words):
+    with pytest.raises(UserError, match=words):
+        tags.write(replace(a_table(), **changes), tmp_path)
+    assert not list(tmp_path.iterdir())
