@@ -8,12 +8,14 @@ them in categories.txt, one a line, or they are numbered.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from fewtags.errors import Problems, UserError
+from fewtags.files import write_text
 from fewtags.labels.formats.loaded import (
     Loaded,
     first_existing,
@@ -22,8 +24,9 @@ from fewtags.labels.formats.loaded import (
     read_lines,
     read_names,
 )
+from fewtags.labels.formats.writing import require_images_like, require_names, require_once, require_sayable
 from fewtags.labels.split import TEST, TRAIN
-from fewtags.labels.table import ABSENT, PRESENT, LabelTable
+from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
 COUNT = 200
 LISTS = {TRAIN: "train_list_500.txt", TEST: "test_list_500.txt"}
@@ -41,6 +44,33 @@ def read(path: str | Path) -> Loaded:
     splits = tuple(split for split in LISTS for _ in names[split])
     categories, notes = _categories(root)
     return Loaded(LabelTable(_located(root, listed), categories, values, splits), root, notes)
+
+
+def write(table: LabelTable, folder: Path) -> None:
+    """Labels only: the two lists, the index of 200 and the names."""
+    _check_writable(table)
+    names = [_file_name(image) for image in table.images]
+    index = {n: np.flatnonzero(row == PRESENT).tolist() for n, row in zip(names, table.values, strict=True)}
+    write_text(folder / NAMES, "".join(f"{name}\n" for name in table.categories))
+    for split, file in LISTS.items():
+        write_text(folder / file, "".join(f"{_file_name(image)}\n" for image in table.split(split).images))
+    write_text(folder / INDICES[0], json.dumps(index))
+
+
+def _check_writable(table: LabelTable) -> None:
+    require_sayable(table, "VG-200", UNKNOWN, "a folder or openimages")
+    if len(table.categories) != COUNT:
+        found = len(table.categories)
+        raise UserError(f"VG-200 has {COUNT} categories, the table {found}: write a folder or openimages instead")
+    require_names(table, "VG-200")
+    require_images_like(table, "VG-200", dict.fromkeys(LISTS, rf"({'|'.join(FOLDERS)})/[^/\s][^/]*"))
+    problems = Problems("cannot be written as VG-200")
+    require_once([_file_name(image) for image in table.images], "image name", problems)
+    problems.raise_if_any()
+
+
+def _file_name(image: str) -> str:
+    return image.rpartition("/")[2]
 
 
 def _categories(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

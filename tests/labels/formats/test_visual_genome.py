@@ -1,9 +1,12 @@
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fewtags.errors import UserError
 from fewtags.labels.formats import visual_genome
+from fewtags.labels.table import LabelTable
 from tests.labels.formats.make import pictures, text
 
 
@@ -73,3 +76,53 @@ def test_labels_that_are_not_numbers(root):
     text(root / "vg_category_500_labels_index.json", json.dumps({"1.jpg": ["dog"], "2.jpg": [-1], "3.jpg": []}))
     with pytest.raises(UserError, match="not a list of category numbers"):
         visual_genome.read(root)
+
+
+# Writing
+
+
+def a_table():
+    values = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (3, 200))
+    images = ("VG_100K_2/9.jpg", "images/VG_100K/a é.jpg", "VG_100K/2.jpg")
+    return LabelTable(images, tuple(f"thing {n}" for n in range(200)), values, ("train", "train", "test"))
+
+
+def test_round_trip(tmp_path):
+    table = a_table()
+    visual_genome.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    read = visual_genome.read(tmp_path).table
+    assert (read.images, read.categories, read.splits) == (table.images, table.categories, table.splits)
+    assert (read.values == table.values).all()
+
+
+def test_unknown_cannot_be_written(tmp_path):
+    table = a_table()
+    table.values[0, :3] = 0
+    words = "VG-200 cannot say that a label is unknown: 3 entries are; write a folder or openimages instead"
+    with pytest.raises(UserError, match=words):
+        visual_genome.write(table, tmp_path)
+
+
+def test_fewer_categories_cannot_be_written(tmp_path):
+    table = a_table()
+    with pytest.raises(UserError, match="VG-200 has 200 categories, the table 199: write a folder"):
+        visual_genome.write(replace(table, categories=table.categories[1:], values=table.values[:, 1:]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"images": ("1.jpg", "VG_100K/2.jpg", "VG_100K/3.jpg")}, r"train image '1.jpg' is not named like"),
+        (
+            {"images": ("VG_100K/1.jpg", "VG_100K_2/1.jpg", "VG_100K/3.jpg")},
+            r"image name '1.jpg' is there twice",
+        ),
+        ({"splits": ("train",) * 3}, "there is no test image"),
+        ({"categories": ("thing 1", *a_table().categories[1:])}, "category 'thing 1' is there twice"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, changes, words):
+    with pytest.raises(UserError, match=words):
+        visual_genome.write(replace(a_table(), **changes), tmp_path)
+    assert not list(tmp_path.iterdir())
