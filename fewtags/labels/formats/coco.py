@@ -45,7 +45,7 @@ def write(table: LabelTable, folder: Path, year: Literal[2014, 2017] = 2014) -> 
     require_names(table, "COCO")
     above = "images/" if all(image.startswith("images/") for image in table.images) else ""
     places = {split: f"{above}{name}{year}/" for split, name in PARTS.items()}
-    require_images_like(table, f"COCO {year}", {split: f"{place}.+" for split, place in places.items()})
+    require_images_like(table, f"COCO {year}", {split: f"{place}NAME" for split, place in places.items()}, ".+")
     first_id = 1
     for split, name in PARTS.items():
         part = table.split(split)

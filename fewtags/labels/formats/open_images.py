@@ -67,7 +67,7 @@ def write(table: LabelTable, folder: Path) -> None:
 
 def _check_writable(table: LabelTable, part: str) -> None:
     endings = r"\.(?i:jpg|jpeg|png)"
-    require_images_like(table, "Open Images", {TRAIN: f"train/[^/]+{endings}", TEST: f"{part}/[^/]+{endings}"})
+    require_images_like(table, "Open Images", {TRAIN: f"train/NAME{endings}", TEST: f"{part}/NAME{endings}"})
     require_names(table, "Open Images")
     problems = Problems("cannot be written as Open Images")
     require_once([Path(image).stem for image in table.images], "image id", problems)

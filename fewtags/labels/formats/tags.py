@@ -42,7 +42,7 @@ def write(table: LabelTable, folder: Path) -> None:
     """Lists, labels only: train.txt, test.txt and names.txt."""
     require_sayable(table, "tags", ABSENT, "a folder or openimages")
     require_names(table, "tags")
-    require_images_like(table, "tags", dict.fromkeys(LISTS, ".+"))
+    require_images_like(table, "tags", dict.fromkeys(LISTS, "NAME"), ".+")
     write_text(folder / NAMES, "".join(f"{name}\n" for name in table.categories))
     for split, name in LISTS.items():
         part = table.split(split)

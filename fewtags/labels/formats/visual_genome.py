@@ -63,7 +63,7 @@ def _check_writable(table: LabelTable) -> None:
         found = len(table.categories)
         raise UserError(f"VG-200 has {COUNT} categories, the table {found}: write a folder or openimages instead")
     require_names(table, "VG-200")
-    require_images_like(table, "VG-200", dict.fromkeys(LISTS, rf"({'|'.join(FOLDERS)})/[^/\s][^/]*"))
+    require_images_like(table, "VG-200", dict.fromkeys(LISTS, f"({'|'.join(FOLDERS)})/NAME"), r"[^/\s][^/]*")
     problems = Problems("cannot be written as VG-200")
     require_once([_file_name(image) for image in table.images], "image name", problems)
     problems.raise_if_any()

@@ -58,7 +58,7 @@ def write(table: LabelTable, folder: Path) -> None:
             f"Pascal VOC has the {len(CATEGORIES)} categories {', '.join(CATEGORIES)}, in this order; "
             "the table has others: write a folder or openimages instead"
         )
-    require_images_like(table, "Pascal VOC", dict.fromkeys(LISTS, r"JPEGImages/[^/\s]+\.jpg"))
+    require_images_like(table, "Pascal VOC", dict.fromkeys(LISTS, r"JPEGImages/NAME\.jpg"), r"[^/\s]+")
     for image, row in zip(table.images, table.values, strict=True):
         write_text(folder / "Annotations" / f"{Path(image).stem}.xml", _annotation(image, row))
     for split, name in LISTS.items():

@@ -21,8 +21,8 @@ def require_sayable(table: LabelTable, form: str, value: int, instead: str) -> N
         raise UserError(f"{form} cannot say that a label is {WORDS[value]}: {entries}; write {instead} instead")
 
 
-def require_images_like(table: LabelTable, form: str, layout: Mapping[str, str]) -> None:
-    """`layout`: for each split, the regular expression that its image paths match."""
+def require_images_like(table: LabelTable, form: str, layout: Mapping[str, str], name: str = "[^/]+") -> None:
+    """`layout`: for each split, the regular expression of its image paths, with NAME for the expression `name`."""
     problems = Problems(f"cannot be written as {form}")
     for split in layout:
         if split not in table.splits:
@@ -30,7 +30,7 @@ def require_images_like(table: LabelTable, form: str, layout: Mapping[str, str])
     for image, split in zip(table.images, table.splits, strict=True):
         if not is_line(image):
             problems.add(f"{split} image {image!r} has blanks around it or is several lines; rename it")
-        elif not re.fullmatch(layout[split], image):
+        elif not re.fullmatch(layout[split].replace("NAME", name), image):
             shown = layout[split].replace("\\", "").replace("?i:", "")
             problems.add(f"{split} image {image!r} is not named like {shown}; rename it, or write a folder")
     require_once(table.images, "image", problems)

@@ -114,7 +114,10 @@ def test_round_trip(tmp_path, part):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"images": ("a.jpg", "train/b.jpg", "test/c.jpg")}, r"train image 'a.jpg' is not named like train/.*jpg"),
+        (
+            {"images": ("a.jpg", "train/b.jpg", "test/c.jpg")},
+            r"train image 'a.jpg' is not named like train/NAME\.\(jpg\|jpeg\|png\);",
+        ),
         ({"images": ("train/a.jpg", "train/b.jpg", "test/a.jpg")}, "image id 'a' is there twice"),
         ({"splits": ("train",) * 3}, "there is no test image"),
         ({"categories": ("dog", "dog", "car")}, "category 'dog' is there twice"),
@@ -126,3 +129,11 @@ def test_what_cannot_be_written(tmp_path, changes, words):
     with pytest.raises(UserError, match=words):
         open_images.write(replace(a_table(), **changes), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_round_trip_with_nothing_known_in_a_split(tmp_path):
+    values = np.array([[1, 1, -1], [0, 0, 0], [0, 0, 0]], np.int8)
+    table = replace(a_table(), values=values)
+    open_images.write(table, tmp_path)
+    pictures(tmp_path, table.images)
+    assert (open_images.read(tmp_path).table.values == values).all()

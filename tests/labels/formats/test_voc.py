@@ -118,7 +118,10 @@ def test_splits_that_are_mixed_come_back_train_first(tmp_path):
     ("changes", "words"),
     [
         ({"categories": ("unicorn", *voc.CATEGORIES[1:])}, "Pascal VOC has the 20 categories aeroplane"),
-        ({"images": ("JPEGImages/a b.jpg", *"bcd")}, r"train image 'JPEGImages/a b.jpg' is not named like"),
+        (
+            {"images": ("JPEGImages/a b.jpg", *"bcd")},
+            r"train image 'JPEGImages/a b.jpg' is not named like JPEGImages/NAME\.jpg;",
+        ),
         ({"images": ("JPEGImages/a.jpg",) * 4}, r"image 'JPEGImages/a.jpg' is there twice"),
         ({"splits": ("test",) * 4}, "there is no train image"),
     ],
