@@ -183,8 +183,14 @@ class Recipe(BaseModel):
     """released: a prototype-contrast term, with its sign inverted as in the released code."""
 
     # Thresholds (SPEC 5)
-    thresholds: Literal["learned", "released"] = "learned"
-    """DTL as described in SPEC 5, or the released code's clamp."""
+    thresholds: Literal["learned", "released", "falling"] = "learned"
+    """DTL as described in SPEC 5, the released code's clamp, or SST's schedule."""
+    threshold_start: Share = 0.95
+    """SST's schedule: the threshold of both modules when warm-up ends."""
+    threshold_fall: Share = 0.025
+    """SST's schedule: how much the threshold falls an epoch, at 20 epochs; scaled with the recipe's."""
+    threshold_floor: Share = 0.75
+    """SST's schedule: where the threshold stops falling."""
     threshold: Threshold = "global"
     """One learned θ, one per category, or a fixed number, for both modules."""
     threshold_intra: Threshold | None = None
@@ -202,6 +208,30 @@ class Recipe(BaseModel):
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
+
+    # Parts of the other systems (SPEC 9)
+    confidence: Share = 0.5
+    """`plain_pl`, `ssgrl_pl`: unknown entries whose own predicted probability reaches this become present."""
+    curriculum_strategy: Literal["threshold", "proportion", "positives", "agreement"] = "threshold"
+    """`curriculum`: which unknown entries are labelled after a round."""
+    curriculum_rounds: Count = 4
+    """`curriculum`: how often it trains; unknown entries are labelled between the rounds."""
+    curriculum_threshold: Annotated[float, Field(ge=0.5, le=1)] = 0.9
+    """`curriculum`: an entry is labelled present above this probability, absent below one minus it."""
+    curriculum_share: Share = 0.5
+    """`curriculum` by proportion: the share of unknown entries, surest first, that the last round labels."""
+    edge_threshold: Share = 0.4
+    """`gcn_ml`, `p_gcn`: an edge wherever A_ij reaches this."""
+    edge_weight: Share = 0.2
+    """`gcn_ml`, `p_gcn`: what a category's neighbours weigh together, against itself."""
+    gcn_size: Count = 1024
+    """`gcn_ml`, `p_gcn`: width between the two graph convolutions."""
+    blend_instances: bool = True
+    """`sarb`, `hst_fb`: blend in the features of another image that is known to show the category."""
+    blend_prototypes: bool = True
+    """`sarb`, `hst_fb`: blend in a prototype of one random unknown category."""
+    blend_weight: Annotated[float, Field(ge=0)] = 1.0
+    """`sarb`, `hst_fb`: what the losses on blended features count."""
 
     # Loss (SPEC 6)
     known_normalization: Literal["batch", "image", "categories"] = "batch"
