@@ -232,12 +232,19 @@ def report(run: Run) -> None:
 
 
 @app.command()
-def methods(json_: Json = False) -> None:
+def methods(
+    variants: Annotated[bool, typer.Option("--variants", help="Variants of hst too, for ablations.")] = False,
+    json_: Json = False,
+) -> None:
     """List the methods that can be trained."""
     from fewtags.methods import METHODS
+    from fewtags.methods.variants import VARIANTS
     from fewtags.report.terminal import methods_table
 
-    _show({name: method.summary for name, method in METHODS.items()}, json_, methods_table)
+    summaries = {name: method.summary for name, method in METHODS.items()}
+    if variants:
+        summaries |= {name: variant.summary for name, variant in VARIANTS.items()}
+    _show(summaries, json_, methods_table)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from fewtags.files import whole_file
 from fewtags.images.loading import FolderImages, list_images
 from fewtags.images.transforms import evaluation_transform
 from fewtags.methods import METHODS, Method, Setting
+from fewtags.methods.variants import VARIANTS, method_class
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
 from fewtags.training.folder import Labels, RunFolder
@@ -98,12 +99,12 @@ def load(run: str | Path, device: str = "auto") -> Tagger:
 
 def _empty_method(recipe: Recipe, labels: Labels) -> Method:
     """The run's network with weights still to be filled in."""
-    if recipe.method not in METHODS:
+    if recipe.method not in METHODS and recipe.method not in VARIANTS:
         raise UserError(f"the run was trained with method {recipe.method!r}, which this version does not have")
     nothing_known = torch.zeros(1, len(labels.categories))
     words = None if labels.word_size is None else torch.zeros(len(labels.categories), labels.word_size)
     setting = Setting(recipe, tuple(labels.categories), labels.channels, nothing_known, words)
-    return METHODS[recipe.method](setting)
+    return method_class(recipe.method)(setting)
 
 
 def _fill(module: torch.nn.Module, folder: RunFolder, part: str) -> None:

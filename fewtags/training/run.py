@@ -18,7 +18,8 @@ from fewtags.batch import Batch
 from fewtags.data import open_data, summary
 from fewtags.data import warnings as warnings_about
 from fewtags.errors import UserError
-from fewtags.methods import METHODS, Method, Setting
+from fewtags.methods import Method, Setting
+from fewtags.methods.variants import definition, method_class
 from fewtags.nn.words import load_words
 from fewtags.recipe import Recipe
 from fewtags.training.callbacks import (
@@ -67,7 +68,7 @@ def train(
     folder = RunFolder(out)
     recipe = _recipe_to_run(folder, recipe, resume)
     device = choose_device(recipe.device)
-    recipe = resolved(recipe, device, method_class(recipe).settings)
+    recipe = resolved(recipe, device, definition(recipe.method))
     make_deterministic(recipe)
 
     opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
@@ -75,7 +76,7 @@ def train(
     prepared = prepare_labels(opened, recipe)
     _say_what_is_known(prepared, console)
     backbone = make_backbone(recipe).to(device)
-    inputs = prepare_inputs(opened, prepared, backbone, device, not method_class(recipe).uses_map, console)
+    inputs = prepare_inputs(opened, prepared, backbone, device, not method_class(recipe.method).uses_map, console)
 
     module, loader = _module_and_loader(prepared, inputs, init, console)
     recipe = _budgeted(module, loader, device, time_budget, console)
@@ -103,17 +104,11 @@ def _numbered(stem: str, number: int) -> Path:
     return Path("runs") / (stem if number == 1 else f"{stem}-{number}")
 
 
-def method_class(recipe: Recipe) -> type[Method]:
-    if recipe.method not in METHODS:
-        raise UserError(f"there is no method {recipe.method!r}; choose one of {', '.join(METHODS)}")
-    return METHODS[recipe.method]
-
-
 def make_method(prepared: Prepared, channels: int, console: Console) -> Method:
     """A fresh method; its initial weights depend on the seed alone."""
     recipe, categories = prepared.recipe, prepared.train.categories
     words = None if recipe.words is None else load_words(recipe.words, categories, recipe.words_pooling)
-    cls = method_class(recipe)
+    cls = method_class(recipe.method)
     if words is None and recipe.category_features == "sd" and cls.uses_map:
         console.print("Word vectors: none given (--words), so they are learned from the labels.")
     torch.manual_seed(recipe.seed)
