@@ -28,7 +28,12 @@ def partial_bce(
     """
     known = labels != 0
     weights = known.to(logits.dtype) if weights is None else known * weights
-    losses = weights * elementwise_bce(logits, labels)
+    return normalized(elementwise_bce(logits, labels), weights, normalization)
+
+
+def normalized(losses: Tensor, weights: Tensor, normalization: Normalization) -> Tensor:
+    """Elementwise losses (B, C), weights (B, C), 0 where not to be used → scalar, as `partial_bce` divides."""
+    losses = weights * losses
     if normalization == "categories":
         return losses.sum() / max(losses.numel(), 1)
     if normalization == "image":
