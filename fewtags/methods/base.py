@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
@@ -87,6 +88,14 @@ class Method(nn.Module):
     def classification(self, logits: Tensor, batch: Batch) -> Tensor:
         """ℓ of SPEC 6 on the known labels (and weak absents)."""
         return partial_bce(logits, batch.targets, self.recipe.known_normalization, batch.weights)
+
+    def pseudo_loss(self, logits: Tensor, batch: Batch, proposed: Tensor) -> Tensor:
+        """ℓ(y ∪ ŷ), or ℓ(ŷ) alone with `pseudo_normalization: own`."""
+        if self.recipe.pseudo_normalization == "own":
+            return partial_bce(logits, proposed.to(logits.dtype), self.recipe.known_normalization)
+        targets = torch.where(proposed, 1.0, batch.targets)
+        weights = None if batch.weights is None else torch.where(proposed, 1.0, batch.weights)
+        return partial_bce(logits, targets, self.recipe.known_normalization, weights)
 
     def loss_weights(self, moment: Moment) -> dict[str, float]:
         """What each named term counts; 1 where nothing is said."""

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from fewtags.batch import Batch
-from fewtags.losses.partial_bce import partial_bce
 from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Setting, Step
 from fewtags.methods.ssgrl import Ssgrl, without
 from fewtags.transfer.cross_transfer import CrossTransfer
@@ -49,14 +48,6 @@ class Hst(Ssgrl):
             step.terms |= {name: part.loss, f"threshold_{name}": part.threshold_loss}
             step.terms[f"pseudo_{name}"] = self.pseudo_loss(outputs["logits"], batch, proposed)
         return step
-
-    def pseudo_loss(self, logits: Tensor, batch: Batch, proposed: Tensor) -> Tensor:
-        """ℓ(y ∪ ŷ), or ℓ(ŷ) alone with `pseudo_normalization: own`."""
-        if self.recipe.pseudo_normalization == "own":
-            return partial_bce(logits, proposed.to(logits.dtype), self.recipe.known_normalization)
-        targets = torch.where(proposed, 1.0, batch.targets)
-        weights = None if batch.weights is None else torch.where(proposed, 1.0, batch.weights)
-        return partial_bce(logits, targets, self.recipe.known_normalization, weights)
 
     def loss_weights(self, moment: Moment) -> dict[str, float]:
         recipe = self.recipe
