@@ -44,10 +44,7 @@ class SemanticDecoupling(nn.Module):
         self.pool_map = pool_map
         self.reduce = nn.Conv2d(channels, feature_size, kernel_size=1, bias=False)
         self.norm = nn.BatchNorm2d(feature_size)
-        if word_vectors is None:
-            self.words = nn.Parameter(0.4 * torch.randn(categories, word_size))  # the spread of GloVe's vectors
-        else:
-            self.register_buffer("words", _checked(word_vectors, categories))
+        register_words(self, categories, word_vectors, word_size)
         self.place_to_joint = nn.Linear(feature_size, joint_size, bias=False)
         self.word_to_joint = nn.Linear(self.words.shape[1], joint_size, bias=False)
         self.joint_to_score = nn.Linear(joint_size, 1, bias=False)
@@ -98,6 +95,14 @@ def pooled(maps: Tensor, pool_map: bool) -> Tensor:
     return functional.avg_pool2d(maps, 2) if pool_map and min(maps.shape[2:]) >= SMALLEST_POOLED_MAP else maps
 
 
+def register_words(module: nn.Module, categories: int, word_vectors: Tensor | None, word_size: int) -> None:
+    """Give `module` its `words` (C, E): a buffer where vectors are given, else a parameter to learn."""
+    if word_vectors is None:
+        module.words = nn.Parameter(0.4 * torch.randn(categories, word_size))  # the spread of GloVe's vectors
+    else:
+        module.register_buffer("words", _checked(word_vectors, categories))
+
+
 def _checked(word_vectors: Tensor, categories: int) -> Tensor:
     if word_vectors.ndim != 2 or len(word_vectors) != categories:
         raise ValueError(f"word vectors of shape {tuple(word_vectors.shape)} for {categories} categories")
@@ -118,28 +123,32 @@ def attention_scores(places: Tensor, words: Tensor, weights: Tensor) -> Tensor:
 
 
 class _JointScores(torch.autograd.Function):
-    """places (M, J), words (C, J), weights (J,) → Σ_j w_j tanh(places_mj words_cj), (C, M)."""
+    """places (M, J), words (C, J), weights (J,) → Σ_j w_j tanh(places_mj words_cj), (C, M).
+
+    tanh x = 2 σ(2x) - 1, and torch's σ is three times as fast on a CPU.
+    """
 
     @staticmethod
     def forward(ctx: Any, places: Tensor, words: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(places, words, weights)
         scores = places.new_empty(len(words), len(places))
         with torch.autocast(places.device.type, enabled=False):
-            for category, word in enumerate(words):
-                scores[category] = torch.tanh_(places * word) @ weights
-        return scores
+            for category, word in enumerate(2 * words):
+                scores[category] = torch.sigmoid_(places * word) @ weights
+        return scores.mul_(2).sub_(weights.sum())
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """With t = tanh(·), q = g(1 - t²): ∂w = Σ g t, ∂places = w Σ_c q·words, ∂words = w Σ_m q·places."""
+        """With s = σ(2x), q = g s(1 - s): ∂w = Σ g (2s - 1), ∂places = 4w Σ_c q·words, ∂words = 4w Σ_m q·places."""
         places, words, weights = ctx.saved_tensors
         to_places, to_words, to_weights = (torch.zeros_like(t) for t in (places, words, weights))
         with torch.autocast(places.device.type, enabled=False):
             for category, (word, grad) in enumerate(zip(words, grads[0], strict=True)):
-                bent = torch.tanh_(places * word)  # (M, J)
-                to_weights += grad @ bent
-                slope = bent.square_().neg_().add_(1).mul_(grad.unsqueeze(1))
+                half = torch.sigmoid_(places * (2 * word))  # (M, J)
+                to_weights += grad @ half
+                slope = half.addcmul_(half, half, value=-1).mul_(grad.unsqueeze(1))
                 to_places.addcmul_(slope, word)
                 to_words[category] = slope.mul_(places).sum(0)
-        return to_places * weights, to_words * weights, to_weights
+        to_weights.mul_(2).sub_(grads[0].sum())
+        return to_places.mul_(4 * weights), to_words.mul_(4 * weights), to_weights
