@@ -20,8 +20,8 @@ MOST_BLOCKS_ENUMERATED = 16
 RESAMPLES = 99_999
 LEVEL = 0.05
 NESTED = (
-    "Blocks of one seed at several known shares are nested (what is known at 10 % is also known at 50 %) and share "
-    "the test images, so they are not fully independent: intervals and p-values are somewhat too sure."
+    "Blocks of one seed at several known shares are nested (what is known at 10 % is also known at 50 %) and "
+    "share the test images, so they are not fully independent: intervals and p-values are somewhat too sure."
 )
 
 
@@ -149,7 +149,7 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def smallest_adjusted(comparisons: Sequence[Comparison]) -> float | None:
-    """The least that Holm's p could be here, were a method ahead in every block; None when nothing is decidable."""
+    """The least that Holm's p could be here, one method ahead in every block; None when none is decidable."""
     blocks = [c.blocks for c in comparisons if c.decidable]
     if not blocks:
         return None
