@@ -14,6 +14,7 @@ from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Settin
 from fewtags.methods.ssgrl import Ssgrl, without
 from fewtags.transfer.cross_transfer import CrossTransfer
 from fewtags.transfer.intra_transfer import IntraTransfer
+from fewtags.transfer.walk import Walker, renewal_due, walk
 
 
 class Hst(Ssgrl):
@@ -40,12 +41,15 @@ class Hst(Ssgrl):
         step = Method.losses(self, outputs, batch, moment)
         taken = torch.zeros_like(batch.labels, dtype=torch.bool)
         for name, transfer in self.transfers.items():
+            transfer.threshold.start_epoch(moment.epoch)
             part = transfer(outputs["features"], batch, self.tagger.adjacency)
             proposed = part.proposed if moment.epoch >= self.recipe.warmup_epochs else torch.zeros_like(taken)
             proposed = proposed & ~taken  # an entry labelled by both modules counts once
             taken = taken | proposed
             step.proposals[name] = proposed
-            step.terms |= {name: part.loss, f"threshold_{name}": part.threshold_loss}
+            step.terms[name] = part.loss
+            if part.threshold_loss is not None:
+                step.terms[f"threshold_{name}"] = part.threshold_loss
             step.terms[f"pseudo_{name}"] = self.pseudo_loss(outputs["logits"], batch, proposed)
         return step
 
@@ -69,20 +73,19 @@ class Hst(Ssgrl):
         lr = self.recipe.head_lr if drag else self.recipe.threshold_lr
         return [*groups, ParameterGroup("thresholds", thresholds, lr, decay=drag, scheduled=False)]
 
+    @property
+    def walkers(self) -> list[Walker]:
+        """What all training images renew: not a bank of instances, nor a threshold that nothing teaches."""
+        taught = self.recipe.thresholds != "falling"
+        prototypes = self.recipe.cross_source == "prototypes"
+        return [part for name, part in self.transfers.items() if taught or (name == "cross" and prototypes)]
+
     def wants_walk(self, epoch: int) -> bool:
-        """After epoch 1, after every further warm-up epoch, then every few epochs."""
-        done, warmup = epoch + 1, self.recipe.warmup_epochs
-        return done <= max(1, warmup) or (done - warmup) % self.recipe.prototype_every == 0
+        return bool(self.walkers) and renewal_due(self.recipe, epoch)
 
     def after_epoch(self, epoch: int, batches: Batches) -> None:
         """Prototypes are made anew, and thresholds refitted, before the next pseudo label is made."""
-        for transfer in self.transfers.values():
-            transfer.start_walk()
-        for batch, outputs in batches():
-            for transfer in self.transfers.values():
-                transfer.look(batch, outputs["features"], self.tagger.adjacency)
-        for transfer in self.transfers.values():
-            transfer.finish_walk(epoch)
+        walk(self.walkers, epoch, batches(), self.tagger.adjacency)
 
     def after_step(self) -> None:
         for transfer in self.transfers.values():

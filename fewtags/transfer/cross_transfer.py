@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
-from fewtags.losses.contrastive import contrastive
 from fewtags.recipe import Recipe
 from fewtags.transfer.part import Transferred, crossfitted, teaching_labels, threshold_loss
-from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes
-from fewtags.transfer.thresholds import LearnedThreshold, pseudo_labels
+from fewtags.transfer.prototypes import InstanceBank, Prototypes, make_queue, queued_contrast
+from fewtags.transfer.thresholds import make_threshold, pseudo_labels
 
 MOST_REFIT_ENTRIES = 200_000
 """Known entries kept to refit the threshold: a uniform sample, so that base rates stay as they are."""
@@ -24,14 +23,8 @@ class CrossTransfer(nn.Module):
         self.recipe = recipe
         sets = 2 if recipe.threshold_labels == "crossfit" else 1
         self.references = nn.ModuleList(self._reference(categories) for _ in range(sets))
-        self.queue = (
-            ContrastQueue(categories, recipe.feature_size, recipe.contrast_queue)
-            if recipe.contrast_queue
-            else None
-        )
-        self.threshold = LearnedThreshold(
-            categories, recipe.threshold_of("cross"), recipe.threshold_target, style=recipe.thresholds
-        )
+        self.queue = make_queue(categories, recipe.feature_size, recipe.contrast_queue)
+        self.threshold = make_threshold(recipe, "cross", categories)
 
     def _reference(self, categories: int) -> Prototypes | InstanceBank:
         recipe = self.recipe
@@ -60,8 +53,7 @@ class CrossTransfer(nn.Module):
 
     def _loss(self, features: Tensor, batch: Batch) -> Tensor:
         """L_cst; and what this batch knows joins the queue and the instance bank."""
-        partners, partner_labels = self.queue.partners() if self.queue is not None else (None, None)
-        loss = contrastive(features, batch.labels, partners, partner_labels, self.recipe.absent_pairs)
+        loss = queued_contrast(features, batch.labels, self.queue, self.recipe.absent_pairs, self.training)
         if self.training:
             self._remember(features.detach(), batch)
         if self.recipe.prototype_contrast:
@@ -69,8 +61,6 @@ class CrossTransfer(nn.Module):
         return loss
 
     def _remember(self, features: Tensor, batch: Batch) -> None:
-        if self.queue is not None:
-            self.queue.push(features, batch.labels)
         for fold, reference in enumerate(self.references):
             if isinstance(reference, InstanceBank):
                 reference.push(features, self._of_fold(batch.labels, batch.folds, fold))
@@ -89,9 +79,9 @@ class CrossTransfer(nn.Module):
         self.known = _KnownFeatures(self.recipe)
 
     @torch.no_grad()
-    def look(self, batch: Batch, features: Tensor, adjacency: Tensor) -> None:
+    def look(self, batch: Batch, outputs: dict[str, Tensor], adjacency: Tensor) -> None:
         """Remember the features of known entries."""
-        self.known.add(batch, features)
+        self.known.add(batch, outputs["features"])
 
     @torch.no_grad()
     def finish_walk(self, epoch: int) -> None:

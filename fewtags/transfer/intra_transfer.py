@@ -10,7 +10,7 @@ from fewtags.nn.label_graph import PairCounts, count_pairs, shares_without_itsel
 from fewtags.recipe import Recipe
 from fewtags.transfer.intra import PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
 from fewtags.transfer.part import KnownEvidence, Transferred, crossfitted, teaching_labels, threshold_loss
-from fewtags.transfer.thresholds import LearnedThreshold, pseudo_labels
+from fewtags.transfer.thresholds import make_threshold, pseudo_labels
 
 SMALLEST_SHARE = 1e-3
 """Shares of co-occurrence are kept this far from 0 and 1, so that their logits are finite."""
@@ -29,13 +29,8 @@ class IntraTransfer(nn.Module):
         heads = 2 if recipe.threshold_labels == "crossfit" else 1
         self.heads = nn.ModuleList(self._head(categories) for _ in range(heads))
         self.dropout = nn.Dropout(recipe.dropout)
-        self.threshold = LearnedThreshold(
-            categories,
-            recipe.threshold_of("intra"),
-            recipe.threshold_target,
-            maximum=1.0 if recipe.evidence == "mean" else None,
-            style=recipe.thresholds,
-        )
+        maximum = 1.0 if recipe.evidence == "mean" else None
+        self.threshold = make_threshold(recipe, "intra", categories, maximum)
 
     def _head(self, categories: int) -> PairHead:
         recipe = self.recipe
@@ -128,9 +123,9 @@ class IntraTransfer(nn.Module):
         self.seen = KnownEvidence()
 
     @torch.no_grad()
-    def look(self, batch: Batch, features: Tensor, adjacency: Tensor) -> None:
+    def look(self, batch: Batch, outputs: dict[str, Tensor], adjacency: Tensor) -> None:
         """Remember the evidence of the entries that teach the threshold."""
-        _, evidence, available = self.evidence(features, batch, adjacency)
+        _, evidence, available = self.evidence(outputs["features"], batch, adjacency)
         self.seen.add(evidence, torch.where(available, teaching_labels(batch, self.recipe), 0))
 
     def finish_walk(self, epoch: int) -> None:

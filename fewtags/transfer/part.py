@@ -10,13 +10,14 @@ from torch import Tensor
 from fewtags.batch import Batch
 from fewtags.errors import UserError
 from fewtags.recipe import Recipe
-from fewtags.transfer.thresholds import LearnedThreshold
+from fewtags.transfer.thresholds import Threshold
 
 
 class Transferred(NamedTuple):
     loss: Tensor
     """The module's own loss (L_ist or L_cst)."""
-    threshold_loss: Tensor
+    threshold_loss: Tensor | None
+    """None where known labels do not teach the threshold."""
     proposed: Tensor
     """(B, C) bool: unknown entries whose evidence passes the threshold."""
     evidence: Tensor
@@ -44,7 +45,7 @@ def crossfitted(evidence: list[Tensor], folds: Tensor | None) -> tuple[Tensor, T
     return (first + second) / 2, torch.where(folds == 0, second, first)
 
 
-def threshold_loss(threshold: LearnedThreshold, evidence: Tensor, labels: Tensor) -> Tensor:
+def threshold_loss(threshold: Threshold, evidence: Tensor, labels: Tensor) -> Tensor | None:
     """L_dtl on evidence (B, C) and labels (B, C), 0 where not to be used."""
     threshold.start_slope(evidence.detach(), labels != 0)
     return threshold.loss(evidence, labels)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from fewtags.losses.contrastive import unit
+from fewtags.losses.contrastive import contrastive, unit
 from fewtags.transfer.clustering import Metric, category_prototypes
 
 Similarity = Literal["mean", "max"]
@@ -111,8 +111,30 @@ class ContrastQueue(nn.Module):
     def partners(self) -> tuple[Tensor, Tensor]:
         """Unit vectors (C, Q, D), and their labels (C, Q): +1, -1, or 0 in an empty slot."""
         present, absent = self.present[:, :-1], self.absent[:, :-1]
-        labels = [_filled(present, self.present_counts).float(), -_filled(absent, self.absent_counts).float()]
+        labels = [
+            filled_slots(present, self.present_counts).float(),
+            -filled_slots(absent, self.absent_counts).float(),
+        ]
         return torch.cat([present, absent], dim=1), torch.cat(labels, dim=1)
+
+
+def queued_contrast(
+    features: Tensor,
+    labels: Tensor,
+    queue: ContrastQueue | None,
+    absent_pairs: Literal["ignore", "include"] = "ignore",
+    remember: bool = True,
+) -> Tensor:
+    """Features (B, C, D), labels (B, C) → L_cst with the queue's features as partners; then they join it."""
+    partners, partner_labels = queue.partners() if queue is not None else (None, None)
+    loss = contrastive(features, labels, partners, partner_labels, absent_pairs)
+    if queue is not None and remember:
+        queue.push(features.detach(), labels)
+    return loss
+
+
+def make_queue(categories: int, size: int, total: int) -> ContrastQueue | None:
+    return ContrastQueue(categories, size, total) if total else None
 
 
 def push_into_ring(ring: Tensor, next_slot: Tensor, counts: Tensor, features: Tensor, chosen: Tensor) -> None:
@@ -140,7 +162,7 @@ def category_similarity(features: Tensor, vectors: Tensor, counts: Tensor, kind:
     if kind == "mean":
         return (own * _mean_direction(vectors, counts)).sum(-1)
     cosines = torch.einsum("bcd,ckd->bck", own, vectors)
-    return _largest(cosines, _filled(vectors, counts))
+    return _largest(cosines, filled_slots(vectors, counts))
 
 
 def entry_similarity(
@@ -151,7 +173,7 @@ def entry_similarity(
     if kind == "mean":
         return (own * _mean_direction(vectors, counts)[category]).sum(-1)
     cosines = torch.stack([(own * vectors[category, k]).sum(-1) for k in range(vectors.shape[1])], dim=-1)
-    return _largest(cosines, _filled(vectors, counts)[category])
+    return _largest(cosines, filled_slots(vectors, counts)[category])
 
 
 def _mean_direction(vectors: Tensor, counts: Tensor) -> Tensor:
@@ -165,6 +187,6 @@ def _largest(cosines: Tensor, filled: Tensor) -> Tensor:
     return largest.masked_fill(~filled.any(-1), 0)
 
 
-def _filled(vectors: Tensor, counts: Tensor) -> Tensor:
+def filled_slots(vectors: Tensor, counts: Tensor) -> Tensor:
     """(C, S) bool: slots that hold something."""
     return torch.arange(vectors.shape[1], device=counts.device) < counts.unsqueeze(1)

@@ -1,4 +1,5 @@
-"""Thresholds that learn themselves from known labels (DTL, SPEC 5), and the pseudo labels they decide."""
+"""Thresholds that learn themselves from known labels (DTL, SPEC 5) or follow a schedule (SST), and the pseudo
+labels they decide."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.losses.partial_bce import partial_bce
+from fewtags.recipe import Recipe
 from fewtags.transfer.threshold_fit import (
     SLOPE_BOUNDS,
     fit_local_logistic,
@@ -22,9 +24,68 @@ WRONG_COST = 0.41
 (53 % right at 55 % recall: +3.0; 86 % at 28 %: +0.8; 22 % at 80 %: -3.2)."""
 PRIOR_POSITIVES = 20.0
 ENTRIES_FOR_SLOPE = 1000
+SCHEDULE_EPOCHS = 20
+"""The epochs for which `threshold_fall` is given."""
 
 
-class LearnedThreshold(nn.Module):
+class Threshold(nn.Module):
+    """What evidence has to pass. Known labels teach it nothing unless a subclass says so."""
+
+    def value(self) -> Tensor:
+        """(C,) thresholds in force."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def decide(self, evidence: Tensor, available: Tensor) -> Tensor:
+        """Evidence (B, C), available (B, C) bool → which entries pass, bool (B, C)."""
+        return (evidence >= self.value()) & available
+
+    def start_epoch(self, epoch: int) -> None:
+        """Called with the epoch (from 0) before each step."""
+
+    def start_slope(self, evidence: Tensor, mask: Tensor) -> None:
+        """Called with the evidence of known entries, where mask (B, C) is True, before each loss."""
+
+    def loss(self, evidence: Tensor, labels: Tensor) -> Tensor | None:
+        """None: there is nothing to learn."""
+        return None
+
+    def clamp_(self) -> None:
+        """Called after each step of the optimiser."""
+
+    def count_positives(self, labels: Tensor) -> None:
+        """Labels (n, C) that teach this threshold."""
+
+    def fit(self, evidence: Tensor, labels: Tensor, category: Tensor | None = None) -> None:
+        """Called with the evidence (M,) and labels (M,) of all known entries after a walk."""
+
+
+class FallingThreshold(Threshold):
+    """SST's schedule: one θ for all categories that depends on the epoch alone."""
+
+    theta: Tensor
+    """The threshold of the last epoch that was started: saved, as completing labels needs it."""
+
+    def __init__(self, categories: int, recipe: Recipe):
+        super().__init__()
+        self.categories, self.recipe = categories, recipe
+        self.register_buffer("theta", torch.tensor(recipe.threshold_start))
+
+    def value(self) -> Tensor:
+        return self.theta.expand(self.categories)
+
+    def start_epoch(self, epoch: int) -> None:
+        self.theta.fill_(falling_threshold(self.recipe, epoch))
+
+
+def falling_threshold(recipe: Recipe, epoch: int) -> float:
+    """Epoch (from 0) → max(floor, start - fall · 20 / epochs · epochs since warm-up)."""
+    fall = recipe.threshold_fall * SCHEDULE_EPOCHS / recipe.epochs
+    since_warmup = max(0, epoch - recipe.warmup_epochs)
+    return max(recipe.threshold_floor, recipe.threshold_start - fall * since_warmup)
+
+
+class LearnedThreshold(Threshold):
     """θ (starts at 1), the slope τ = exp(log_slope), and with `per_category` an offset of each category.
 
     `scope`: "global", "per_category", or a number: a fixed θ. `target`: "half"; "utility", where one more pseudo
@@ -123,11 +184,6 @@ class LearnedThreshold(nn.Module):
         self.positives.copy_((labels == 1).sum(0))
 
     @torch.no_grad()
-    def decide(self, evidence: Tensor, available: Tensor) -> Tensor:
-        """Evidence (B, C), available (B, C) bool → which entries pass, bool (B, C)."""
-        return (evidence >= self.value()) & available
-
-    @torch.no_grad()
     def fit(self, evidence: Tensor, labels: Tensor, category: Tensor | None = None) -> None:
         """Refit to convergence on evidence (M,), labels (M,) of -1, 0, +1, of categories (M,).
 
@@ -159,6 +215,16 @@ class LearnedThreshold(nn.Module):
             own = surest_precision(evidence[mine], present[mine], precision, self.maximum)
             trust = float(self.positives[index] / (self.positives[index] + PRIOR_POSITIVES))
             self.decision[index] = common if math.isinf(own) else common + trust * (own - common)
+
+
+def make_threshold(
+    recipe: Recipe, module: Literal["intra", "cross"], categories: int, maximum: float | None = 1.0
+) -> Threshold:
+    """The threshold that the recipe asks for, of one module."""
+    if recipe.thresholds == "falling":
+        return FallingThreshold(categories, recipe)
+    scope = recipe.threshold_of(module)
+    return LearnedThreshold(categories, scope, recipe.threshold_target, maximum, recipe.thresholds)
 
 
 @torch.no_grad()
