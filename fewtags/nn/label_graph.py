@@ -10,6 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import betaln
 from torch import Tensor, nn
 
+from fewtags.nn.classifier import SMALL_START
+
 USUAL_SMOOTHING = 20.0
 """s where the labels cannot tell (no category has been seen twice beside another)."""
 SMOOTHING_BOUNDS = (1e-2, 1e5)
@@ -120,3 +122,8 @@ class GatedGraph(nn.Module):
         reset_gate = torch.sigmoid(reset_in + reset_own)
         candidate = torch.tanh(candidate_in + self.candidate_from_state(reset_gate * states))
         return torch.lerp(states, candidate, update_gate)
+
+    @torch.no_grad()
+    def start_small(self) -> None:
+        """Keep small states small: what a step adds to all of them alike, the candidate's bias, is scaled down."""
+        self.from_message.bias.chunk(3)[2].mul_(SMALL_START)
