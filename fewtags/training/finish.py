@@ -49,8 +49,8 @@ def finish(
 
 def word_size(method: Method) -> int | None:
     """The size of given word vectors; a loaded model needs as many columns."""
-    vectors = dict(method.named_buffers()).get("tagger.category_features.words")
-    return None if vectors is None else int(vectors.shape[1])
+    sizes = (int(buffer.shape[1]) for name, buffer in method.named_buffers() if name.split(".")[-1] == "words")
+    return next(sizes, None)
 
 
 def decision_thresholds(module: TrainingModule, prepared: Prepared) -> tuple[np.ndarray, str]:
