@@ -26,9 +26,13 @@ def partial_bce(
 
     Nothing known: a zero that still has a graph.
     """
-    known = labels != 0
-    weights = known.to(logits.dtype) if weights is None else known * weights
-    return normalized(elementwise_bce(logits, labels), weights, normalization)
+    return normalized(elementwise_bce(logits, labels), entry_weights(labels, weights), normalization)
+
+
+def entry_weights(labels: Tensor, weights: Tensor | None) -> Tensor:
+    """Labels (B, C), weights (B, C) or None → (B, C): what each entry counts, 0 where the label is unknown."""
+    known = (labels != 0).float()
+    return known if weights is None else known * weights
 
 
 def normalized(losses: Tensor, weights: Tensor, normalization: Normalization) -> Tensor:
