@@ -140,7 +140,7 @@ class _JointScores(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """With s = σ(2x), q = g s(1 - s): ∂w = Σ g (2s - 1), ∂places = 4w Σ_c q·words, ∂words = 4w Σ_m q·places."""
+        """s = σ(2x), q = g s(1 - s): ∂w = Σ g (2s - 1), ∂places = 4w Σ_c q·words, ∂words = 4w Σ_m q·places."""
         places, words, weights = ctx.saved_tensors
         to_places, to_words, to_weights = (torch.zeros_like(t) for t in (places, words, weights))
         with torch.autocast(places.device.type, enabled=False):
