@@ -120,20 +120,23 @@ def every_figure() -> pd.DataFrame:
 
 def value(dataset: str, method: str, metric: str, known: str) -> float:
     """The first place that prints it: main tables, thresholds, ablations."""
-    table, name = every_figure(), "HST" if method == "DTL" else method
-    same = (table["dataset"] == dataset) & (table["method"] == name) & (table["metric"] == metric)
-    return float(table[same & (table["known"] == known)]["value"].iloc[0])
+    return _first_values()[dataset, "HST" if method == "DTL" else method, metric, known]
+
+
+@cache
+def _first_values() -> dict[tuple[str, ...], float]:
+    names = ["dataset", "method", "metric", "known"]
+    rows = every_figure().drop_duplicates(names)[[*names, "value"]].itertuples(index=False)
+    return {tuple(map(str, key)): float(value) for *key, value in rows}
 
 
 def _values_that_differ() -> Found:
     """One quantity, two printed values."""
-    found = []
-    for (dataset, method, metric, known), rows in every_figure().groupby(["dataset", "method", "metric", "known"]):
-        first = rows.iloc[0]
-        for other in rows.iloc[1:].itertuples():
-            if abs(other.value - first["value"]) > SUBTRACTED:
-                where = f"{method} on {dataset}, {metric}, {share(str(known))}"
-                found.append((where, f"{first['value']} ({first['source']})", f"{other.value} ({other.source})"))
+    names, found = ["dataset", "method", "metric", "known"], []
+    pairs = every_figure().merge(every_figure().drop_duplicates(names), on=names, suffixes=("", "_first"))
+    for row in pairs[(pairs["value"] - pairs["value_first"]).abs() > SUBTRACTED].itertuples():
+        where = f"{row.method} on {row.dataset}, {row.metric}, {share(str(row.known))}"
+        found.append((where, f"{row.value_first} ({row.source_first})", f"{row.value} ({row.source})"))
     return found
 
 

@@ -94,12 +94,14 @@ def read(name: str) -> pd.DataFrame:
         return pd.read_csv(file)
 
 
+@cache
 def results() -> pd.DataFrame:
     """dataset, method (ours), metric, known (0.1 to 0.9), value in percent; averages are in `averages`."""
     table = read("results").query("known != 'average'")
     return table.assign(method=table["method"].map(METHODS), known=table["known"].astype(float))
 
 
+@cache
 def averages() -> pd.DataFrame:
     """dataset, method (ours), mAP, OF1, CF1 over the nine shares, of the main tables, else of the ablations'."""
     main = read("results").query("known == 'average'")
@@ -108,12 +110,14 @@ def averages() -> pd.DataFrame:
     return both.assign(method=both["method"].map(METHODS)).groupby(["dataset", "method"]).first().reset_index()
 
 
+@cache
 def ablations() -> pd.DataFrame:
     """table, dataset, method (ours), label (theirs), mAP, OF1, CF1: averages over the nine shares."""
     table = read("ablations").query("table in @ABLATIONS")
     return table.assign(label=table["method"], method=table["method"].map(METHODS))
 
 
+@cache
 def thresholds() -> pd.DataFrame:
     """dataset, method (`hst` where it is learned, else `hst.threshold.0.1` …), known, mAP."""
     table = read("thresholds").query("known != 'average'")

@@ -1,0 +1,174 @@
+"""HST taken apart: the paper's ablations, fixed thresholds, prototype counts, and our departures undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from fewtags.benchmark import paper
+from fewtags.benchmark.grid import SAME, Setting, average, known_shares, main_settings, shared_shares
+from fewtags.benchmark.score_table import METRICS, score_table
+from fewtags.benchmark.statistics import NESTED, Comparison, compare, holm, paired_differences
+from fewtags.benchmark.table import (
+    COMPARISON_COLUMNS,
+    NOTHING,
+    Cell,
+    Table,
+    column_of,
+    comparison_cells,
+    figure,
+    name,
+    percent,
+    rows_from,
+    seeds_note,
+    shares,
+    signed,
+    without_empty_columns,
+)
+from fewtags.methods.variants import VARIANTS
+
+BLOCKS = (*SAME, "known", "seed")
+WHOLE = "hst"
+
+
+def variants_of(setting: Setting, group: str) -> list[str]:
+    """The variants of a group that have rows, in the group's order."""
+    done = set(setting.rows["method"])
+    return [variant for variant, about in VARIANTS.items() if about.group == group and variant in done]
+
+
+def ablation(results: pd.DataFrame) -> list[Table]:
+    """The paper's five ablation tables, each with our averages and theirs."""
+    tables = [_ablation(setting, part) for setting in main_settings(results) for part in paper.ABLATIONS]
+    return [table for table in tables if table is not None]
+
+
+def _ablation(setting: Setting, part: str) -> Table | None:
+    """None when fewer than two of its methods have rows."""
+    layout = paper.ablations()
+    layout = layout[(layout["table"] == part) & (layout["dataset"] == "MS-COCO")]
+    methods = list(layout["method"])
+    done = [method for method in methods if method in set(setting.rows["method"])]
+    shared = shared_shares(setting.rows, done)
+    if len(done) < 2 or not shared:
+        return None
+    ours = [column_of(_averages(setting, methods, shared, metric), len(setting.seeds)) for metric in METRICS]
+    theirs = published_columns(setting, part, methods)
+    body = rows_from(
+        [[name(method) for method in methods], [Cell(text) for text in layout["label"]], *ours, *theirs]
+    )
+    columns = ("method", "in the paper", *METRICS, *(f"paper {metric}" for metric in METRICS if theirs))
+    over = f"Ours: {'average over ' if len(shared) > 1 else 'at '}{shares(shared)} known."
+    notes = [over, *seeds_note(setting.seeds, body), *paper_notes(setting, "average over its nine known shares")]
+    return Table(f"{paper.ABLATIONS[part]}, {setting.title}", columns, body, tuple(notes))
+
+
+def _averages(setting: Setting, methods: Sequence[str], shared: Sequence[float], metric: str) -> list:
+    return [average(setting.rows, method, shared, metric) for method in methods]
+
+
+def published_columns(setting: Setting, part: str, methods: Sequence[str]) -> list[list[Cell]]:
+    """mAP, OF1, CF1 as published for the data set, [] when it is none of the paper's."""
+    dataset = paper.dataset_of(setting.data)
+    if dataset is None:
+        return []
+    table = paper.ablations()
+    table = table[(table["table"] == part) & (table["dataset"] == dataset.name)].set_index("method")
+    return [[Cell(figure(table[metric].get(method))) for method in methods] for metric in METRICS]
+
+
+def paper_notes(setting: Setting, what: str) -> list[str]:
+    """What the published figures are, and why their level is not to be compared with ours."""
+    dataset = paper.dataset_of(setting.data)
+    if dataset is None:
+        return []
+    reasons = paper.why_not_comparable(dataset, setting.data, setting.images, setting.backbone)
+    stands = f"Paper: {dataset.name}, {what}"
+    return (
+        [f"{stands}. Not comparable in level ({'; '.join(reasons)}): only the order is."]
+        if reasons
+        else [f"{stands}."]
+    )
+
+
+def thresholds(results: pd.DataFrame) -> list[Table]:
+    """One fixed threshold for both modules against learned ones."""
+    return _fixed(results, "threshold", "Fixed thresholds, both modules", published=True)
+
+
+def thresholds_apart(results: pd.DataFrame) -> list[Table]:
+    """A fixed threshold for one module, the other's learned."""
+    return [
+        *_fixed(results, "threshold_intra", "Fixed threshold within an image, learned across images"),
+        *_fixed(results, "threshold_cross", "Fixed threshold across images, learned within an image"),
+    ]
+
+
+def _fixed(results: pd.DataFrame, group: str, title: str, published: bool = False) -> list[Table]:
+    tables = []
+    for setting in main_settings(results):
+        fixed = variants_of(setting, group)
+        if fixed:
+            lines = [(Cell(method.removeprefix(f"hst.{group}.")), method) for method in fixed]
+            if WHOLE in setting.methods():
+                lines.append((Cell("learned"), WHOLE))
+            at = known_shares(setting.rows, fixed)
+            table = score_table(setting, lines, f"{title}: mAP, {setting.title}", first="threshold", at=at)
+            tables.append(_with_published(table, setting, lines, at) if published else table)
+    return tables
+
+
+def _with_published(
+    table: Table, setting: Setting, lines: Sequence[tuple[Cell, str]], at: Sequence[float]
+) -> Table:
+    """The same with the paper's mean over the same known shares as a last column."""
+    dataset = paper.dataset_of(setting.data)
+    known = paper.thresholds().query("dataset == @dataset.name and known in @at") if dataset is not None else None
+    if known is None or set(known["known"]) != set(at):
+        return table
+    means = known.groupby("method")["mAP"].mean()
+    rows = tuple((*row, Cell(figure(means.get(m)))) for row, (_, m) in zip(table.rows, lines, strict=True))
+    notes = (*table.notes, *paper_notes(setting, f"mean over {shares(at)} known"))
+    return Table(table.title, (*table.columns, "paper"), rows, notes)
+
+
+def prototypes(results: pd.DataFrame) -> list[Table]:
+    """Transfer across images alone with K prototypes a category."""
+    tables = []
+    for setting in main_settings(results):
+        counts = variants_of(setting, "prototypes")
+        if counts:
+            lines = [(Cell(method.rpartition(".k")[2]), method) for method in counts]
+            table = score_table(setting, lines, f"Prototypes per category: mAP, {setting.title}", first="K")
+            note = "The paper shows its own only as a figure: rising from K = 1 to 10, lower at 20."
+            tables.append(Table(table.title, table.columns, table.rows, (*table.notes, note)))
+    return tables
+
+
+def departure_comparisons(setting: Setting) -> list[Comparison]:
+    """Each departure - hst, with Holm's correction over all of them."""
+    return holm([compare(setting.rows, m, WHOLE, BLOCKS) for m in variants_of(setting, "departure")])
+
+
+def departures(results: pd.DataFrame) -> list[Table]:
+    """What each choice of the paper or of the released code costs, put into our hst one at a time."""
+    made = [(setting, departure_comparisons(setting)) for setting in main_settings(results)]
+    return [_departures(setting, found) for setting, found in made if any(c.blocks for c in found)]
+
+
+def _departures(setting: Setting, found: Sequence[Comparison]) -> Table:
+    at = known_shares(setting.rows, variants_of(setting, "departure"))
+    rows = [
+        (name(c.first), Cell(VARIANTS[c.first].summary), *_per_share(setting, c.first, at), *comparison_cells(c))
+        for c in found
+    ]
+    columns = ("variant", "what", *map(percent, at), *COMPARISON_COLUMNS)
+    notes = ("mAP of the variant minus mAP of hst in the same blocks (seed × known share). " + NESTED,)
+    return without_empty_columns(Table(f"Departures, {setting.title}", columns, tuple(rows), notes))
+
+
+def _per_share(setting: Setting, variant: str, at: Sequence[float]) -> list[Cell]:
+    differences = paired_differences(setting.rows, variant, WHOLE, BLOCKS)
+    per_share = differences.groupby(level="known").mean()
+    return [Cell(signed(per_share.get(known)) if known in per_share else NOTHING) for known in at]
