@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from fewtags.methods.base import Method, ParameterGroup, Setting
-from fewtags.nn.tagger import SemanticTagger
+from fewtags.nn.tagger import CategoryTagger, SemanticTagger
 
 
 class Ssgrl(Method):
     summary = "word-guided category features and a label graph, known labels only"
+    network: ClassVar[type[CategoryTagger]] = SemanticTagger
+    """From the backbone's map to logits; methods that extend this one may bring another."""
 
     def __init__(self, setting: Setting):
         super().__init__(setting)
-        self.tagger = SemanticTagger(setting.recipe, setting.channels, setting.labels, setting.word_vectors)
+        self.tagger = self.network(setting.recipe, setting.channels, setting.labels, setting.word_vectors)
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
         return self.tagger(maps)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        shortcut = list(self.tagger.shortcut.parameters()) if self.tagger.shortcut is not None else []
-        rest = without(list(self.parameters()), shortcut)
-        return [
-            ParameterGroup("head", rest, self.recipe.head_lr),
-            ParameterGroup("shortcut", shortcut, self.recipe.shortcut_lr),
-        ]
+        return shortcut_apart(self, self.tagger.shortcut)
+
+
+def shortcut_apart(method: Method, layer: nn.Linear | None) -> list[ParameterGroup]:
+    """All parameters of a method, those of the linear layer on the pooled map with their own learning rate."""
+    shortcut = [] if layer is None else list(layer.parameters())
+    rest = without(list(method.parameters()), shortcut)
+    return [
+        ParameterGroup("head", rest, method.recipe.head_lr),
+        ParameterGroup("shortcut", shortcut, method.recipe.shortcut_lr),
+    ]
 
 
 def without(parameters: list[nn.Parameter], left_out: list[nn.Parameter]) -> list[nn.Parameter]:

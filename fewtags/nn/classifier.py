@@ -7,6 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from fewtags.nn.dropout import Dropout
+
 SMALL_START = 0.1
 """Scale of the graph branch's first scores when it is added to a shortcut."""
 
@@ -20,21 +22,25 @@ def linear_layer(size: int, categories: int) -> nn.Linear:
 
 
 class CategoryClassifier(nn.Module):
-    """States h and features f, (B, C, D) → logits (B, C): row_c · dropout(tanh(W [h_c, f_c] + b)) + bias_c."""
+    """States h and features f, (B, C, D) → logits (B, C): row_c · dropout(tanh(W [h_c, f_c] + b)) + bias_c.
+
+    `rows` (C, hidden) given to `forward` take the place of the classifier's own.
+    """
 
     category_axes: ClassVar = {"rows": (0,), "bias": (0,)}
 
     def __init__(self, categories: int, size: int, hidden: int = 1024, dropout: float = 0.0):
         super().__init__()
         self.join = nn.Linear(2 * size, hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         bound = hidden**-0.5
         self.rows = nn.Parameter(torch.empty(categories, hidden).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(categories))
 
-    def forward(self, states: Tensor, features: Tensor) -> Tensor:
+    def forward(self, states: Tensor, features: Tensor, rows: Tensor | None = None) -> Tensor:
+        rows = self.rows if rows is None else rows
         joined = torch.tanh(self.join(torch.cat([states, features], dim=-1)))  # (B, C, hidden)
-        return (self.dropout(joined) * self.rows).sum(-1) + self.bias  # (B, C)
+        return (self.dropout(joined) * rows).sum(-1) + self.bias  # (B, C)
 
     @torch.no_grad()
     def start_small(self) -> None:

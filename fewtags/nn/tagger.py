@@ -1,4 +1,4 @@
-"""The network of SSGRL and HST: category features → label graph → classifier, beside a linear shortcut."""
+"""Networks from category features to logits: by a label graph (SSGRL, HST; KGGR) or graph convolution (P-GCN)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from torch import Tensor, nn
 
 from fewtags.nn.category_features import SemanticAttention, SemanticDecoupling
 from fewtags.nn.classifier import CategoryClassifier, linear_layer
+from fewtags.nn.dropout import Dropout
+from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import GatedGraph, conditional_graph
 from fewtags.recipe import Recipe
 
 
-class SemanticTagger(nn.Module):
+class CategoryTagger(nn.Module):
     """Maps (B, channels, H, W) → dict with
 
     - "logits" (B, C);
     - "features" (B, C, D), one vector per category, before any dropout: what transfer compares;
+    - "beside" (B, C), what the logits get from beside the graph: the shortcut, and SA's second classifier;
     - "attention" (B, C, H, W), where each category looked.
+
+    Subclasses say how features become scores, in `score`, and make the modules for it in `make_scorer`.
     """
 
     adjacency: Tensor
@@ -35,28 +40,83 @@ class SemanticTagger(nn.Module):
         categories = labels.shape[1]
         self.category_features = _category_features(recipe, channels, categories, word_vectors)
         self.register_buffer("adjacency", conditional_graph(labels, recipe.graph, recipe.graph_smoothing))
+        self.make_scorer(recipe, categories)
+        self.dropout = Dropout(recipe.dropout)
+        self.shortcut = linear_layer(channels, categories) if recipe.shortcut else None
+        self.graph_share = 0.5 if recipe.category_features == "sa" else 1.0  # SA averages two classifiers
+
+    def make_scorer(self, recipe: Recipe, categories: int) -> None:
+        """With `recipe.shortcut`, the first scores are small."""
+        raise NotImplementedError
+
+    def forward(self, maps: Tensor) -> dict[str, Tensor]:
+        features, attention, map_logits = self.category_features(maps)  # (B, C, D), (B, C, H, W), (B, C)?
+        beside = features.new_zeros(features.shape[:2]) if map_logits is None else map_logits / 2
+        if self.shortcut is not None:
+            beside = beside + self.shortcut(maps.mean((2, 3)))
+        logits = self.logits(features, beside)
+        return {"logits": logits, "features": features, "beside": beside, "attention": attention}
+
+    def logits(self, features: Tensor, beside: Tensor) -> Tensor:
+        """Category features (B, C, D) and what is beside the graph (B, C) → logits (B, C)."""
+        return self.graph_share * self.score(features) + beside
+
+    def score(self, features: Tensor) -> Tensor:
+        """Category features (B, C, D) → logits (B, C)."""
+        raise NotImplementedError
+
+
+class SemanticTagger(CategoryTagger):
+    """The network of SSGRL and HST: the scores come through a gated graph network and one row per category."""
+
+    def make_scorer(self, recipe: Recipe, categories: int) -> None:
         self.graph = GatedGraph(recipe.feature_size, recipe.graph_steps)
         self.classifier = CategoryClassifier(
             categories, recipe.feature_size, recipe.classifier_size, recipe.dropout
         )
-        self.dropout = nn.Dropout(recipe.dropout)
-        self.shortcut = linear_layer(channels, categories) if recipe.shortcut else None
         if recipe.shortcut:
             self.classifier.start_small()
 
-    def forward(self, maps: Tensor) -> dict[str, Tensor]:
-        features, attention, map_logits = self.category_features(maps)  # (B, C, D), (B, C, H, W), (B, C)?
-        logits = self.score(features)
-        if map_logits is not None:
-            logits = (logits + map_logits) / 2
-        if self.shortcut is not None:
-            logits = logits + self.shortcut(maps.mean((2, 3)))
-        return {"logits": logits, "features": features, "attention": attention}
+    def score(self, features: Tensor) -> Tensor:
+        dropped = self.dropout(features)
+        return self.classifier(self.graph(dropped, self.adjacency), dropped, self.rows())
+
+    def rows(self) -> Tensor:
+        """(C, hidden): the classifiers' weights."""
+        return self.classifier.rows
+
+
+class KnowledgeTagger(SemanticTagger):
+    """The network of KGGR: a second gated graph network over A turns the classifiers' rows into those used.
+
+    It runs once a step, whatever the number of images: 9·C·hidden² multiply-adds for each of its steps.
+    """
+
+    def __init__(self, recipe: Recipe, channels: int, labels: Tensor, word_vectors: Tensor | None = None):
+        super().__init__(recipe, channels, labels, word_vectors)
+        self.row_graph = GatedGraph(recipe.classifier_size, recipe.graph_steps)
+        if recipe.shortcut:
+            self.row_graph.start_small()
+
+    def rows(self) -> Tensor:
+        return self.row_graph(self.classifier.rows, self.adjacency)
+
+
+class ConvolutionTagger(CategoryTagger):
+    """The network of P-GCN: two graph convolutions over the categories, the last of which gives the scores."""
+
+    edges: Tensor
+    """(C, C): Â, few and weighted edges."""
+
+    def make_scorer(self, recipe: Recipe, categories: int) -> None:
+        edges = convolution_adjacency(self.adjacency, recipe.edge_threshold, recipe.edge_weight)
+        self.register_buffer("edges", edges)
+        self.convolutions = GraphConvolutions(recipe.feature_size, recipe.gcn_size, 1, recipe.dropout)
+        if recipe.shortcut:
+            self.convolutions.start_small()
 
     def score(self, features: Tensor) -> Tensor:
-        """Category features (B, C, D) → logits (B, C) through the label graph."""
-        dropped = self.dropout(features)
-        return self.classifier(self.graph(dropped, self.adjacency), dropped)
+        return self.convolutions(self.dropout(features), self.edges).squeeze(-1)
 
 
 def _category_features(
