@@ -5,8 +5,11 @@ from fewtags.methods.assume_absent import AssumeAbsent
 from fewtags.methods.base import Method, Setting
 from fewtags.methods.curriculum import Curriculum
 from fewtags.methods.full_labels import FullLabels
+from fewtags.methods.gcn_ml import GcnMl
 from fewtags.methods.hst import Hst
 from fewtags.methods.hst_fb import HstFb
+from fewtags.methods.kggr import Kggr
+from fewtags.methods.p_gcn import PGcn
 from fewtags.methods.partial_bce import PartialBce
 from fewtags.methods.plain import Plain
 from fewtags.methods.plain_pl import PlainPl
@@ -23,8 +26,11 @@ METHODS: dict[str, type[Method]] = {
     "partial_bce": PartialBce,
     "asl": Asl,
     "curriculum": Curriculum,
+    "gcn_ml": GcnMl,
+    "p_gcn": PGcn,
     "ssgrl": Ssgrl,
     "ssgrl_pl": SsgrlPl,
+    "kggr": Kggr,
     "sst": Sst,
     "sarb": Sarb,
     "hst": Hst,
