@@ -49,9 +49,8 @@ def blended_loss(
     """
     known = (labels != 0).to(logits.dtype)
     weights = torch.where(where, 1.0, known if weights is None else known * weights)
-    logits = logits.masked_fill(
-        weights == 0, 0
-    )  # a non-finite logit at an unused entry must not reach the gradient
+    # Masked before the loss: a non-finite logit at an unused entry must not reach the gradient.
+    logits = logits.masked_fill(weights == 0, 0)
     losses = functional.binary_cross_entropy_with_logits(
         logits, soft_targets(labels, share, where).to(logits.dtype), reduction="none"
     )
