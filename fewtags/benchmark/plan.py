@@ -15,7 +15,7 @@ import pandas as pd
 import fewtags
 from fewtags.benchmark import recipes
 from fewtags.benchmark.cells import Block, Cell, cells
-from fewtags.benchmark.results import KEY, read_results, row_of, same_cell, with_row, write_results
+from fewtags.benchmark.results import KEY, read_results, row_of, with_row, write_results
 from fewtags.errors import UserError
 from fewtags.methods import METHODS
 from fewtags.methods.variants import VARIANTS
@@ -103,10 +103,6 @@ class Plan:
         self.rows = with_row(self.rows, row)
         self._write()
         return row
-
-    def row(self, cell: Cell) -> pd.Series | None:
-        found = self.rows[same_cell(self.rows, cell.key)]
-        return None if found.empty else found.iloc[0]
 
     def _write(self) -> None:
         write_results(self.folder, self.rows, METHOD_ORDER)

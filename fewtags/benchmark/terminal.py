@@ -41,18 +41,19 @@ def _results_of(name: str, rows: pd.DataFrame, methods: Sequence[str]) -> Table:
 
 
 def plan_table(cells: Sequence[Cell], left: Sequence[Cell], costs: Costs) -> Table:
-    """Method × known with its seeds, how many are done, and what one costs."""
+    """Per data and method: its shares and seeds, how many cells are done, and what one costs."""
     table = Table("data", "method", "known", "seeds", "done", "each")
     waiting = set(left)
-    groups: dict[tuple[str, str, float], list[Cell]] = {}
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault((cell.data, cell.method, cell.known), []).append(cell)
-    for (data, method, known), group in groups.items():
+        groups.setdefault((cell.data, cell.method), []).append(cell)
+    for (data, method), group in groups.items():
         done = sum(cell not in waiting for cell in group)
         seconds = costs.seconds(group[0])
-        seeds = ", ".join(str(cell.seed) for cell in group)
+        known = ", ".join(f"{share:g}" for share in sorted({cell.known for cell in group}))
+        seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in group}))
         cost = "" if seconds is None else duration(seconds)
-        table.add_row(Text(data), method, f"{known:g}", seeds, f"{done}/{len(group)}", cost)
+        table.add_row(Text(data), method, known, seeds, f"{done}/{len(group)}", cost)
     return table
 
 
@@ -65,7 +66,7 @@ def cost_lines(
     text += f"{duration(seconds / jobs)} with --jobs {jobs}."
     if left and cache is not None:
         text += (
-            f" Before that, where they are not cached yet: features of {cache.gigabytes:.2g} GB on disk, "
+            f" Before that, where they are not cached yet: features of {cache.gigabytes:.1f} GB on disk, "
             f"about {duration(cache.seconds)}."
         )
     return text

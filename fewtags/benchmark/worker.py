@@ -137,7 +137,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to handle
     worker = Worker()
     if FORKS:
-        import torch.utils.tensorboard  # a run would import it late
+        import torch.utils.tensorboard  # noqa: F401  a run would import it late
 
         import fewtags.benchmark.jobs  # noqa: F401
     worker.serve()
