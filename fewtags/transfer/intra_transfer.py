@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
+from fewtags.nn.dropout import Dropout
 from fewtags.nn.label_graph import PairCounts, count_pairs, shares_without_itself
 from fewtags.recipe import Recipe
 from fewtags.transfer.intra import PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
@@ -28,7 +29,7 @@ class IntraTransfer(nn.Module):
             self.register_buffer(name, value)
         heads = 2 if recipe.threshold_labels == "crossfit" else 1
         self.heads = nn.ModuleList(self._head(categories) for _ in range(heads))
-        self.dropout = nn.Dropout(recipe.dropout)
+        self.dropout = Dropout(recipe.dropout)
         maximum = 1.0 if recipe.evidence == "mean" else None
         self.threshold = make_threshold(recipe, "intra", categories, maximum)
 
