@@ -141,6 +141,7 @@ def main() -> None:
 
         import fewtags.benchmark.jobs  # noqa: F401
     worker.serve()
+    os._exit(0)  # at once: there is nothing to tidy up
 
 
 if __name__ == "__main__":
