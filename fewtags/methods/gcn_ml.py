@@ -11,7 +11,6 @@ from fewtags.methods.ssgrl import shortcut_apart
 from fewtags.nn.category_features import register_words
 from fewtags.nn.classifier import linear_layer
 from fewtags.nn.dropout import Dropout
-from fewtags.nn.dropout import Dropout
 from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import conditional_graph
 

@@ -8,7 +8,6 @@ from torch.nn import functional
 
 from fewtags.nn.classifier import SMALL_START
 from fewtags.nn.dropout import Dropout
-from fewtags.nn.dropout import Dropout
 
 SLOPE = 0.2
 """Of the LeakyReLU between the two layers."""
