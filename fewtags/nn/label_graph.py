@@ -10,11 +10,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import betaln
 from torch import Tensor, nn
 
-from fewtags.nn.classifier import SMALL_START
-
 USUAL_SMOOTHING = 20.0
 """s where the labels cannot tell (no category has been seen twice beside another)."""
 SMOOTHING_BOUNDS = (1e-2, 1e5)
+CLOSED = -4.0
+"""Bias of an update gate that lets through 2 %."""
 
 
 def conditional_graph(
@@ -124,6 +124,6 @@ class GatedGraph(nn.Module):
         return torch.lerp(states, candidate, update_gate)
 
     @torch.no_grad()
-    def start_small(self) -> None:
-        """Keep small states small: what a step adds to all of them alike, the candidate's bias, is scaled down."""
-        self.from_message.bias.chunk(3)[2].mul_(SMALL_START)
+    def start_closed(self) -> None:
+        """Let states through nearly as they are at first; training opens the update gates as far as it helps."""
+        self.from_message.bias.chunk(3)[0].fill_(CLOSED)

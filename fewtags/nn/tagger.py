@@ -89,14 +89,14 @@ class SemanticTagger(CategoryTagger):
 class KnowledgeTagger(SemanticTagger):
     """The network of KGGR: a second gated graph network over A turns the classifiers' rows into those used.
 
-    It runs once a step, whatever the number of images: 9·C·hidden² multiply-adds for each of its steps.
+    It runs once a batch, whatever the number of images: 9·C·hidden² multiply-adds for each of its steps. Its gates
+    start nearly closed, so that it sets out from SSGRL: open ones blur the rows before they have learned anything.
     """
 
     def __init__(self, recipe: Recipe, channels: int, labels: Tensor, word_vectors: Tensor | None = None):
         super().__init__(recipe, channels, labels, word_vectors)
         self.row_graph = GatedGraph(recipe.classifier_size, recipe.graph_steps)
-        if recipe.shortcut:
-            self.row_graph.start_small()
+        self.row_graph.start_closed()
 
     def rows(self) -> Tensor:
         return self.row_graph(self.classifier.rows, self.adjacency)

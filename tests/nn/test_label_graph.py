@@ -142,3 +142,12 @@ def test_gated_graph_equals_the_node_loop():
 def test_no_steps_leave_the_states():
     states = torch.randn(2, 4, 5)
     assert torch.equal(GatedGraph(5, steps=0)(states, torch.eye(4)), states)
+
+
+def test_closed_gates_let_states_through_nearly_as_they_are():
+    torch.manual_seed(0)
+    module, states, adjacency = GatedGraph(5, steps=1), torch.rand(2, 4, 5), torch.rand(4, 4)
+    open_change = (module(states, adjacency) - states).abs().mean()
+    module.start_closed()
+    change = (module(states, adjacency) - states).abs().mean()
+    assert 0 < change < 0.2 * open_change
