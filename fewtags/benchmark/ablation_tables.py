@@ -29,7 +29,7 @@ from fewtags.benchmark.table import (
 from fewtags.methods.variants import VARIANTS
 
 BLOCKS = (*SAME, "known", "seed")
-WHOLE = "hst"
+BASE, WHOLE = "ssgrl", "hst"
 
 
 def variants_of(setting: Setting, group: str) -> list[str]:
@@ -45,13 +45,13 @@ def ablation(results: pd.DataFrame) -> list[Table]:
 
 
 def _ablation(setting: Setting, part: str) -> Table | None:
-    """None when fewer than two of its methods have rows."""
+    """None until one of its own methods has rows, and another one to compare it with."""
     layout = paper.ablations()
     layout = layout[(layout["table"] == part) & (layout["dataset"] == "MS-COCO")]
     methods = list(layout["method"])
     done = [method for method in methods if method in set(setting.rows["method"])]
     shared = shared_shares(setting.rows, done)
-    if len(done) < 2 or not shared:
+    if len(done) < 2 or not shared or set(done) <= {BASE, WHOLE}:
         return None
     ours = [column_of(_averages(setting, methods, shared, metric), len(setting.seeds)) for metric in METRICS]
     theirs = published_columns(setting, part, methods)

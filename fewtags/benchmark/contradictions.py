@@ -87,6 +87,7 @@ SECOND_BEST = {(COCO, "average"): "ASL", (VOC, "0.1"): "SST"}
 """Whom the text calls the second best."""
 
 
+@cache
 def contradictions() -> pd.DataFrame:
     """where, says, but: each place where a figure or a sentence does not agree with the paper's own tables."""
     found = [

@@ -105,19 +105,19 @@ def shared_shares(rows: pd.DataFrame, methods: Sequence[str], metric: str = "mAP
 
 def score(rows: pd.DataFrame, method: str, known: float, metric: str = "mAP") -> Score | None:
     """Mean and standard deviation over the seeds done; None without any."""
-    return _score(rows[(rows["method"] == method) & (rows["known"] == known)][metric].dropna())
+    return _score(rows[metric][(rows["method"] == method) & (rows["known"] == known)].dropna())
 
 
 def upper_bound(rows: pd.DataFrame, metric: str = "mAP") -> Score | None:
     """What the same model reaches with nothing hidden."""
-    return _score(rows[rows["method"] == UPPER_BOUND][metric].dropna())
+    return _score(rows[metric][rows["method"] == UPPER_BOUND].dropna())
 
 
 def average(rows: pd.DataFrame, method: str, shares: Sequence[float], metric: str = "mAP") -> Score | None:
     """Each seed's mean over these shares, then mean and deviation over the seeds that have all of them."""
-    own = rows[(rows["method"] == method) & rows["known"].isin(shares)]
-    per_seed = own.pivot_table(index="seed", columns="known", values=metric).reindex(columns=list(shares)).dropna()
-    return _score(per_seed.mean(axis=1)) if shares else None
+    own = rows.loc[(rows["method"] == method) & rows["known"].isin(shares), ["seed", metric]].dropna()
+    per_seed = own.groupby("seed")[metric].agg(["mean", "size"])
+    return _score(per_seed["mean"][per_seed["size"] == len(shares)])
 
 
 def _score(values: pd.Series) -> Score | None:
@@ -148,6 +148,6 @@ def _expected(rows: pd.DataFrame, method: str, methods: Sequence[str]) -> list[f
 
 
 def _lacking(setting: Setting, method: str, share: float) -> list[int]:
-    own = setting.rows[(setting.rows["method"] == method) & (setting.rows["known"] == share)]
-    done = set(own.dropna(subset="mAP")["seed"])
+    rows = setting.rows
+    done = set(rows["seed"][(rows["method"] == method) & (rows["known"] == share) & rows["mAP"].notna()])
     return [seed for seed in setting.seeds if seed not in done]

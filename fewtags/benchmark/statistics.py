@@ -69,7 +69,8 @@ def paired_differences(
 ) -> pd.Series:
     """first - second, indexed by block, where both were measured."""
     ours, theirs = (
-        results[results["method"] == method].set_index(list(blocks))[metric].dropna() for method in (first, second)
+        results.loc[results["method"] == method, [*blocks, metric]].set_index(list(blocks))[metric].dropna()
+        for method in (first, second)
     )
     return (ours - theirs).dropna()
 

@@ -41,12 +41,13 @@ def comparison_report(runs: Sequence[Path], out: Path, title: str = "Models side
 
 
 def write_page(template: str, runs: list[Run], out: Path, title: str | None) -> Path:
-    page = _environment().get_template(template).render(**_content(runs, title))
+    page = environment().get_template(template).render(**_content(runs, title))
     write_text(out, page)
     return out
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates with what they need to write figures."""
     environment = Environment(
         loader=PackageLoader("fewtags.report"),
         autoescape=True,
