@@ -26,6 +26,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 test: lint
+	@command -v chromium >/dev/null || echo "WARNING: no chromium here: the tests of the review page in a browser are SKIPPED (apt-get install chromium)" >&2
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 clean:
