@@ -158,6 +158,7 @@ def test_a_batch_without_any_known_label_costs_nothing_and_breaks_nothing(name):
         {"contrast_queue": 0},
         {"prototype_contrast": True},
         {"thresholds": "released"},
+        {"thresholds": "falling"},
         {"threshold": "per_category"},
         {"threshold": 0.4},
         {"threshold_target": "precision:0.6"},
