@@ -210,7 +210,7 @@ class Recipe(BaseModel):
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 
     # Parts of the other systems (SPEC 9)
-    confidence: Share = 0.5
+    confidence: Share = 0.7
     """`plain_pl`, `ssgrl_pl`: unknown entries whose own predicted probability reaches this become present."""
     curriculum_strategy: Literal["threshold", "proportion", "positives", "agreement"] = "threshold"
     """`curriculum`: which unknown entries are labelled after a round."""
