@@ -10,7 +10,7 @@ import pandas as pd
 from fewtags.benchmark.cells import Cell
 from fewtags.benchmark.pool import Pool
 from fewtags.benchmark.recipes import cell_recipe
-from fewtags.data import Data
+from fewtags.data import Data, open_data
 from fewtags.recipe import Recipe
 
 FORWARD_SHARE = 1 / 3
@@ -22,6 +22,12 @@ class Size:
     images: int
     test_images: int
     categories: int
+
+
+def sizes(cells: Iterable[Cell], recipe: Recipe, tokens: str | None) -> dict[str, Size]:
+    """By the short name of each cell's data, which are opened for it: a mistake in them shows early."""
+    specs = {cell.data: cell.spec for cell in cells}
+    return {name: size_of(open_data(spec, tokens=tokens), recipe) for name, spec in specs.items()}
 
 
 def size_of(data: Data, recipe: Recipe) -> Size:

@@ -8,12 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from fewtags.benchmark.cells import Block
-from fewtags.benchmark.cost import Costs, cache_cost, size_of
+from fewtags.benchmark.cost import Costs, cache_cost, sizes
 from fewtags.benchmark.plan import Plan
 from fewtags.benchmark.pool import Pool
 from fewtags.benchmark.sweep import check_jobs, cores
 from fewtags.benchmark.terminal import cost_lines, plan_table
-from fewtags.data import open_data
 from fewtags.recipe import Recipe
 
 
@@ -34,13 +33,11 @@ def dry_run(
     plan = Plan(data, blocks, recipe, Path(out))
     plan.check(redo)
     left = plan.cells if redo else plan.left()
-    specs = {cell.data: cell.spec for cell in plan.cells}
-    sizes = {name: size_of(open_data(spec, tokens=tokens), plan.base) for name, spec in specs.items()}
-    costs = Costs(plan.base, sizes)
+    costs = Costs(plan.base, sizes(plan.cells, plan.base, tokens))
     costs.learn(plan.rows)
     with Pool(max(1, cores() // jobs)) as pool:
         costs.measure(left, pool)
-        unfinished = [sizes[name] for name in {cell.data for cell in left}]
+        unfinished = [costs.sizes[name] for name in {cell.data for cell in left}]
         cache = cache_cost(plan.base, unfinished, pool, cores()) if left else None
     console.print(plan_table(plan.cells, left, costs))
     console.print(cost_lines(plan.cells, left, costs, cache, jobs), highlight=False, soft_wrap=True)

@@ -14,11 +14,10 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from fewtags.benchmark.cells import Block, Cell
-from fewtags.benchmark.cost import Costs, size_of
+from fewtags.benchmark.cost import Costs, sizes
 from fewtags.benchmark.plan import LOG, Plan
 from fewtags.benchmark.pool import Ended, Pool, describe
 from fewtags.benchmark.progress import Lines, LiveTable, State
-from fewtags.data import open_data
 from fewtags.errors import UserError
 from fewtags.files import write_text
 from fewtags.recipe import Recipe
@@ -61,6 +60,7 @@ def benchmark(
     console = console or Console(quiet=True)
     plan = Plan(data, blocks, recipe, Path(out))
     plan.check(redo)
+    costs = Costs(plan.base, sizes(plan.cells if redo else plan.left(), plan.base, tokens))
     with _alone(plan.folder):
         plan.start(redo)
         for cell in plan.left():
@@ -68,7 +68,7 @@ def benchmark(
                 finish(plan, cell, keep_runs)
         left = plan.left()
         _say(console, f"{len(plan.cells)} cells, {len(plan.cells) - len(left)} of them done before.")
-        failures = _Run(plan, tokens, jobs, keep_runs, console).run(left) if left else []
+        failures = _Run(plan, costs, tokens, jobs, keep_runs, console).run(left) if left else []
         return Outcome(plan.cells, plan.rows, _report(plan), failures)
 
 
@@ -113,18 +113,13 @@ def cores() -> int:
 class _Run:
     """The running of cells."""
 
-    def __init__(self, plan: Plan, tokens: str | None, jobs: int, keep_runs: bool, console: Console):
-        self.plan, self.tokens, self.jobs = plan, tokens, jobs
+    def __init__(self, plan: Plan, costs: Costs, tokens: str | None, jobs: int, keep_runs: bool, console: Console):
+        self.plan, self.costs, self.tokens, self.jobs = plan, costs, tokens, jobs
         self.keep_runs, self.console = keep_runs, console
         self.failures: list[Failure] = []
-        self.costs = Costs(plan.base, {})
         self.threads = max(1, cores() // jobs)
 
     def run(self, left: Sequence[Cell]) -> list[Failure]:
-        specs = {cell.data: cell.spec for cell in left}
-        opened = {name: open_data(spec, tokens=self.tokens) for name, spec in specs.items()}
-        self.costs.sizes = {name: size_of(data, self.plan.base) for name, data in opened.items()}
-        del opened
         state = State(total=len(left))
         with Pool(self.threads) as pool:
             state.waiting.extend(self._prepared(left, pool, state))
