@@ -43,7 +43,7 @@ def test_a_whole_sweep_shows_every_section(everything):
 
 def test_charts_are_labelled_and_follow_the_theme(everything):
     drawn = [svg for svg in everything.all("svg") if svg.get("role") == "img"]
-    assert len(drawn) == 2 + 1 + 1 + 1 + 1 + 3 + 1
+    assert len(drawn) == 2 + 1 + 1 + 1 + 1 + 2 + 1
     assert all(svg["aria-label"] for svg in drawn)
     used = {style for element in everything.elements if (style := element[1].get("style"))}
     assert any("var(--run0)" in style for style in used)
