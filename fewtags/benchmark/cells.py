@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def short_name(spec: str) -> str:
         return kind
     if kind == "scenes":
         return file_name("-".join(["scenes", *rest.replace("=", "").split(",")]).rstrip("-"))
-    return Path(spec).resolve().name
+    return Path(os.path.abspath(spec)).name  # as the user calls it: a link keeps its own name
 
 
 def file_name(text: str) -> str:

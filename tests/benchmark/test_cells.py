@@ -34,6 +34,9 @@ def test_short_names_hold_no_path(tmp_path: Path):
     assert short_name("scenes") == "scenes"
     assert short_name("scenes:train=100,correlation=0.5") == "scenes-train100-correlation0.5"
     assert short_name(str(tmp_path / "photos") + "/") == "photos"
+    assert short_name(str(tmp_path / "photos" / "..")) == tmp_path.name
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    assert short_name(str(tmp_path / "link")) == "link"
 
 
 def test_two_data_of_one_name_are_refused(tmp_path: Path):
