@@ -29,7 +29,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A folder with labels.csv, `scenes`, or voc2007:PATH, coco2014:PATH, coco2017:PATH, vg200:PATH, "
-        "openimages:PATH, tags:PATH.",
+        "openimages:PATH, tags:PATH, coco:PATH, label-studio:PATH, fiftyone:PATH, cvat:PATH.",
     ),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `fewtags train`.")]
@@ -41,6 +41,29 @@ Tokens = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+class Difficult(StrEnum):
+    unknown = "unknown"
+    absent = "absent"
+
+
+DifficultObjects = Annotated[
+    Difficult, typer.Option("--difficult", help="Of Pascal VOC: what a category of difficult objects alone is.")
+]
+
+
+class Form(StrEnum):
+    """The keys of `fewtags.labels.formats.layouts.LAYOUTS`, which is heavy to import."""
+
+    folder = "folder"
+    coco = "coco"
+    voc = "voc"
+    openimages = "openimages"
+    tags = "tags"
+    label_studio = "label-studio"
+    fiftyone = "fiftyone"
+    cvat = "cvat"
 
 
 class Split(StrEnum):
@@ -184,12 +207,13 @@ def inspect(
     data: Data,
     out: Annotated[Path | None, typer.Option(help="Where to write the co-occurrence picture (.png).")] = None,
     tokens: Tokens = None,
+    difficult: DifficultObjects = Difficult.unknown,
 ) -> None:
     """Show what DATA holds: counts, category frequencies, what is too scarce, and co-occurrence."""
     from fewtags.data import open_data
     from fewtags.inspect_data import inspect as inspect_data
 
-    inspect_data(open_data(data, tokens=tokens), out, console)
+    inspect_data(open_data(data, tokens=tokens, difficult=difficult.value), out, console)
 
 
 @app.command()
@@ -213,14 +237,25 @@ def convert(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     size: Annotated[int | None, typer.Option(min=8, help="Resize images to this many pixels square.")] = None,
+    to: Annotated[Form, typer.Option(help="The format to write.")] = Form.folder,
+    suggestions: Annotated[
+        Path | None,
+        typer.Option(help="Of label-studio: a file of suggestions by `fewtags complete`, as predictions."),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(help="Of label-studio: goes before image paths, such as /data/local-files/?d=pets/")
+    ] = "",
     tokens: Tokens = None,
+    difficult: DifficultObjects = Difficult.unknown,
 ) -> None:
-    """Turn any readable format into a folder with labels.csv."""
+    """Turn any readable format into a folder with labels.csv, or hand it over to another tool."""
     from fewtags.convert import convert as convert_data
     from fewtags.convert import parse_sample
 
-    convert_data(source, dest, parse_sample(sample), seed, size, tokens=tokens)
-    console.print(f"{dest}: written", soft_wrap=True, highlight=False)
+    how: dict[str, Any] = {"to": to.value, "suggestions": suggestions, "prefix": prefix}
+    how |= {"tokens": tokens, "difficult": difficult.value}
+    written = convert_data(source, dest, parse_sample(sample), seed, size, **how)
+    console.print(f"{written}: written", soft_wrap=True, highlight=False)
 
 
 @app.command()

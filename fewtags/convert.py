@@ -1,11 +1,11 @@
-"""`fewtags convert SRC DEST`: any readable data set to a folder with labels.csv and images."""
+"""`fewtags convert SRC DEST --to FORMAT`: any data set as a folder with labels.csv, or for another tool."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -15,13 +15,13 @@ from PIL import Image
 from rich.progress import track
 
 from fewtags.data import Data, open_data
-from fewtags.errors import UserError
+from fewtags.errors import Problems, UserError
 from fewtags.images.loading import FolderImages
-from fewtags.labels.formats import folder
+from fewtags.labels.formats.entries import count_unknown
+from fewtags.labels.formats.layouts import Extras, layout
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import LabelTable
 
-IMAGES = "images"
 JPEG_QUALITY = 90
 SAMPLE_STREAM = 4
 
@@ -35,30 +35,82 @@ def convert(
     tokens: str | None = None,
     difficult: str = "unknown",
     progress: bool = True,
+    to: str = "folder",
+    suggestions: Path | None = None,
+    prefix: str = "",
 ) -> Path:
-    """Write SRC as a folder, whole or not at all. Returns the label file.
+    """Write SRC in another format, whole or not at all. Returns what holds the labels.
 
     `sample`: so many TRAIN, TEST images, drawn by the seed. `size`: images are squashed to size x size JPEG;
-    without it, files are copied as they are.
+    without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`.
     """
-    dest = Path(dest)
-    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
-        raise UserError(f"{dest}: is there already and not empty; choose another folder")
-    if size is not None and size < 1:
-        raise UserError(f"--size {size}: a side is at least 1 pixel")
+    dest, form = Path(dest), layout(to)
+    _check(dest, to, size, suggestions, prefix)
     data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult)
+    suggested = None if suggestions is None else read_suggested(suggestions, data.table)
     if sample is not None:
         data = replace(data, table=data.table.rows(sampled_rows(data.table, sample, seed)))
+    names = new_names(data.table, ".jpg" if size else _kept_suffix(data), form.places)
+    renamed = dict(zip(data.table.images, names, strict=True))
+    extras = Extras(
+        _sizes(data, size) if form.wants_sizes else (),
+        prefix,
+        None if suggested is None else {renamed[i]: s for i, s in suggested.items() if i in renamed},
+    )
     draft = dest.resolve().with_name(f".{dest.resolve().name}.{uuid.uuid4().hex[:8]}")
     try:
-        names = _write_images(data, draft, size, progress)
-        folder.write(replace(data.table, images=tuple(names)), draft)
+        form.write(replace(data.table, images=tuple(names)), draft, extras)
+        _write_images(data, names, draft, size, progress)
         if dest.is_dir():
             dest.rmdir()
         os.replace(draft, dest.resolve())
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return dest / folder.CSV_NAME
+    return dest / form.labels
+
+
+def _check(dest: Path, to: str, size: int | None, suggestions: Path | None, prefix: str) -> None:
+    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
+        raise UserError(f"{dest}: is there already and not empty; choose another folder")
+    if size is not None and size < 1:
+        raise UserError(f"--size {size}: a side is at least 1 pixel")
+    for flag, given in (("--suggestions", suggestions), ("--prefix", prefix)):
+        if given and to != "label-studio":
+            raise UserError(f"{flag} {given}: only for --to label-studio")
+
+
+def read_suggested(file: Path, table: LabelTable) -> dict[str, dict[str, tuple[float, str]]]:
+    """Image → category → (probability, decision) of a file that `fewtags complete` wrote."""
+    from fewtags.completion.suggestions import read_suggestions
+
+    columns = read_suggestions(file).select(["image", "category", "probability", "decision"]).to_pydict()
+    problems = Problems(str(file))
+    for name, known in (("image", table.images), ("category", table.categories)):
+        mentions = ((cell, f"row {row}") for row, cell in enumerate(columns[name], start=1))
+        count_unknown(mentions, known, f"{name} {{name}} is not in the data", problems)
+    problems.raise_if_any()
+    found: dict[str, dict[str, tuple[float, str]]] = {}
+    for image, category, probability, decision in zip(*columns.values(), strict=True):
+        found.setdefault(image, {})[category] = probability, decision
+    return found
+
+
+def _sizes(data: Data, size: int | None) -> list[tuple[int, int]]:
+    """Width and height of every image as it will be written; of a file, only the head is read."""
+    if size is not None:
+        return [(size, size)] * len(data.table)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(lambda image: _size(data, image), data.table.images))
+
+
+def _size(data: Data, image: str) -> tuple[int, int]:
+    if not isinstance(data.images, FolderImages):
+        return data.images.open(image).size
+    try:
+        with Image.open(data.images.path(image)) as picture:
+            return picture.size
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return data.images.open(image).size  # its error says what is wrong with the file
 
 
 def parse_sample(text: str | None) -> tuple[int, int] | None:
@@ -84,8 +136,7 @@ def sampled_rows(table: LabelTable, sample: tuple[int, int], seed: int) -> np.nd
     return np.sort(np.concatenate(drawn))
 
 
-def _write_images(data: Data, target: Path, size: int | None, progress: bool) -> list[str]:
-    names = new_names(data.table.images, ".jpg" if size else _kept_suffix(data))
+def _write_images(data: Data, names: Sequence[str], target: Path, size: int | None, progress: bool) -> None:
     for parent in {(target / name).parent for name in names}:
         parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -99,7 +150,6 @@ def _write_images(data: Data, target: Path, size: int | None, progress: bool) ->
         except BaseException:
             threads.shutdown(cancel_futures=True)
             raise
-    return names
 
 
 def _kept_suffix(data: Data) -> str | None:
@@ -107,17 +157,16 @@ def _kept_suffix(data: Data) -> str | None:
     return None if isinstance(data.images, FolderImages) else ".png"
 
 
-def new_names(images: Sequence[str], suffix: str | None) -> list[str]:
-    """Paths below images/: the same names, the folder dropped where names alone are distinct."""
-    paths = [PurePosixPath(image) for image in images]
+def new_names(table: LabelTable, suffix: str | None, places: Mapping[str, str]) -> list[str]:
+    """Paths below the place of each split: the same names, the folder dropped where names alone are distinct."""
+    above = [places[split] for split in table.splits]
+    paths = [PurePosixPath(image) for image in table.images]
     if len({path.stem if suffix else path.name for path in paths}) == len(paths):
         paths = [PurePosixPath(path.name) for path in paths]
-    names = [str(IMAGES / (path.with_suffix(suffix) if suffix else path)) for path in paths]
-    if len(set(names)) == len(names):
-        return names
-    return [
-        f"{IMAGES}/{path}{suffix or ''}" for path in paths
-    ]  # a.jpg and a.png in one folder: a.jpg.jpg, a.png.jpg
+    names = [str(path.with_suffix(suffix) if suffix else path) for path in paths]
+    if len(set(names)) < len(names):  # a.jpg and a.png in one folder: a.jpg.jpg, a.png.jpg
+        names = [f"{path}{suffix or ''}" for path in paths]
+    return [f"{place}/{name}" for place, name in zip(above, names, strict=True)]
 
 
 def _write_image(data: Data, image: str, target: Path, size: int | None) -> None:

@@ -15,7 +15,18 @@ from rich.text import Text
 
 from fewtags.errors import UserError
 from fewtags.images.loading import FolderImages, ImageSource
-from fewtags.labels.formats import coco, folder, open_images, tags, visual_genome, voc
+from fewtags.labels.formats import (
+    coco,
+    coco_json,
+    cvat,
+    fiftyone,
+    folder,
+    label_studio,
+    open_images,
+    tags,
+    visual_genome,
+    voc,
+)
 from fewtags.labels.formats.loaded import Loaded
 from fewtags.labels.formats.tokens import Tokens
 from fewtags.labels.split import TEST, TRAIN
@@ -31,6 +42,10 @@ FORMATS: dict[str, Callable[[Path, int, Difficult], Loaded]] = {
     "vg200": lambda path, seed, difficult: visual_genome.read(path),
     "openimages": lambda path, seed, difficult: open_images.read(path),
     "tags": lambda path, seed, difficult: tags.read(path, seed),
+    "coco": lambda path, seed, difficult: coco_json.read(path, seed),
+    "label-studio": lambda path, seed, difficult: label_studio.read(path, seed),
+    "fiftyone": lambda path, seed, difficult: fiftyone.read(path, seed),
+    "cvat": lambda path, seed, difficult: cvat.read(path, seed),
 }
 SCENES_OPTIONS: dict[str, Callable[[str], int | float]] = {
     "train": int,

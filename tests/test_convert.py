@@ -83,10 +83,15 @@ def test_a_sample_that_is_not(text):
 
 
 def test_names_stay_distinct():
-    assert new_names(["a/1.jpg", "b/2.jpg"], None) == ["images/1.jpg", "images/2.jpg"]
-    assert new_names(["a/1.jpg", "b/1.jpg"], None) == ["images/a/1.jpg", "images/b/1.jpg"]
-    assert new_names(["a/1.jpg", "a/1.png"], ".jpg") == ["images/a/1.jpg.jpg", "images/a/1.png.jpg"]
-    assert new_names(["1.png", "a/1.png"], ".jpg") == ["images/1.jpg", "images/a/1.jpg"]
+    assert names(["a/1.jpg", "b/2.jpg"], None) == ["images/1.jpg", "elsewhere/2.jpg"]
+    assert names(["a/1.jpg", "b/1.jpg"], None) == ["images/a/1.jpg", "elsewhere/b/1.jpg"]
+    assert names(["a/1.jpg", "a/1.png"], ".jpg") == ["images/a/1.jpg.jpg", "elsewhere/a/1.png.jpg"]
+    assert names(["1.png", "a/1.png"], ".jpg") == ["images/1.jpg", "elsewhere/a/1.jpg"]
+
+
+def names(images, suffix):
+    table = LabelTable(tuple(images), ("c",), np.zeros((2, 1), np.int8), ("train", "test"))
+    return new_names(table, suffix, {"train": "images", "test": "elsewhere"})
 
 
 def test_a_folder_with_something_in_it_is_refused(tags, tmp_path):

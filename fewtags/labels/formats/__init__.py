@@ -1,1 +1,1 @@
-"""One module per format: `read(path, ...)` gives a `Loaded`; `folder` also writes."""
+"""One module per format: `read(path, ...)` gives a `Loaded`, `write(table, folder, ...)` writes labels."""

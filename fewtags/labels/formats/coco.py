@@ -7,15 +7,15 @@ every category.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from fewtags.errors import Problems, UserError
+from fewtags.errors import UserError
 from fewtags.files import write_text
-from fewtags.labels.formats.loaded import Loaded, first_existing, read_json, require_images
+from fewtags.labels.formats.coco_json import category_names, read_content, values_of
+from fewtags.labels.formats.loaded import Loaded, first_existing, require_images
 from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -71,45 +71,10 @@ def _content(table: LabelTable, place: str, first_id: int) -> dict[str, Any]:
 def _read_part(root: Path, part: str, split: str) -> LabelTable:
     name = f"instances_{part}.json"
     file = first_existing((root / "annotations" / name, root / name), f"annotations of COCO {part}")
-    content = read_json(file)
-    _check_keys(file, content)
+    content = read_content(file)
     folder = first_existing((root / part, root / "images" / part), f"images of COCO {part}")
     below = folder.relative_to(root).as_posix()
     images = tuple(f"{below}/{image['file_name']}" for image in content["images"])
     require_images(root, images, str(file))
-    categories = sorted(content["categories"], key=lambda category: category["id"])
-    values = _values(file, content, [category["id"] for category in categories])
-    return LabelTable(images, tuple(category["name"] for category in categories), values, (split,) * len(images))
-
-
-def _check_keys(file: Path, content: Any) -> None:
-    keys = ("images", "annotations", "categories")
-    if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in keys):
-        raise UserError(f"{file}: not a COCO instances file: it needs the lists {', '.join(keys)}")
-
-
-def _values(file: Path, content: dict[str, Any], category_ids: list[int]) -> np.ndarray:
-    """(n, C) int8: present where any annotation (crowds too) says so, else absent."""
-    row_of = {image["id"]: row for row, image in enumerate(content["images"])}
-    column_of = {category: column for column, category in enumerate(category_ids)}
-    values = np.full((len(row_of), len(column_of)), ABSENT, dtype=np.int8)
-    problems = Problems(str(file))
-    _check_ids(content["annotations"], row_of.get, column_of.get, problems)
-    problems.raise_if_any()
-    rows = [row_of[item["image_id"]] for item in content["annotations"]]
-    columns = [column_of[item["category_id"]] for item in content["annotations"]]
-    values[rows, columns] = PRESENT
-    return values
-
-
-def _check_ids(
-    annotations: list[dict[str, Any]],
-    row_of: Callable[[int], int | None],
-    column_of: Callable[[int], int | None],
-    problems: Problems,
-) -> None:
-    for number, item in enumerate(annotations, start=1):
-        if row_of(item["image_id"]) is None:
-            problems.add(f"annotation {number}: unknown image_id {item['image_id']}")
-        if column_of(item["category_id"]) is None:
-            problems.add(f"annotation {number}: unknown category_id {item['category_id']}")
+    values = values_of(file, content, unsaid=ABSENT)
+    return LabelTable(images, category_names(content), values, (split,) * len(images))

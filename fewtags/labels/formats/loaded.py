@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fewtags.errors import Problems, UserError
+from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import LabelTable
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+PARTS = {TRAIN: ("train",), TEST: ("test", "val", "valid", "validation")}
+"""What other tools call a split; the first that is there counts."""
 
 
 class Loaded(NamedTuple):
@@ -84,6 +88,44 @@ def first_existing(candidates: Iterable[Path], what: str) -> Path:
         if place.exists():
             return place
     raise UserError(f"no {what}: looked for " + ", ".join(str(place) for place in places))
+
+
+def part_files(root: Path, templates: Sequence[str]) -> dict[str, Path]:
+    """Split → its file, for the splits that have one. `templates`: paths below `root` with {part} in them."""
+    found: dict[str, Path] = {}
+    for split, parts in PARTS.items():
+        places = (root / template.format(part=part) for part in parts for template in templates)
+        if file := next((place for place in places if place.is_file()), None):
+            found[split] = file
+    return found
+
+
+def split_of(part: str) -> str | None:
+    """`Validation` → test; None if the word names no split."""
+    return next((split for split, parts in PARTS.items() if part.lower() in parts), None)
+
+
+def only_json(folder: Path) -> Path:
+    files = sorted(folder.glob("*.json"))
+    if len(files) != 1:
+        listed = ", ".join(file.name for file in files[:5])
+        what = f"several JSON files ({listed}): name the one to read" if files else "no JSON file"
+        raise UserError(f"{folder}: there {'are' if files else 'is'} {what}")
+    return files[0]
+
+
+def require_inside(images: Sequence[str], headline: str) -> None:
+    problems = Problems(headline)
+    for image in images:
+        if not is_inside(image):
+            problems.add(f"image {image!r} is outside the folder")
+    problems.raise_if_any()
+
+
+def is_inside(image: str) -> bool:
+    """Whether a path, as a file names it, stays below the folder it starts from."""
+    name = posixpath.normpath(image.replace("\\", "/"))
+    return bool(image) and not name.startswith(("/", "../")) and name != ".." and not Path(image).is_absolute()
 
 
 def missing_rows(root: Path, images: Sequence[str]) -> list[int]:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
+from fewtags.labels.formats import provenance
 from fewtags.labels.formats.loaded import Loaded, read_text
 from fewtags.labels.formats.writing import require_images_like, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN
@@ -50,7 +51,7 @@ def read(path: str | Path) -> Loaded:
         _values(labels, images, list(categories)),
         tuple(split for split in files for _ in files[split]),
     )
-    return Loaded(table, root, notes)
+    return Loaded(provenance.read(table, root / "labels"), root, notes)
 
 
 def write(table: LabelTable, folder: Path) -> None:
@@ -63,6 +64,7 @@ def write(table: LabelTable, folder: Path) -> None:
         write_text(folder / f"{name}-annotations-human-imagelabels.csv", _csv_text(labels))
     names = [("LabelName", "DisplayName"), *zip(ids, table.categories, strict=True)]
     write_text(folder / "class-descriptions.csv", _csv_text(names))
+    provenance.write(table, folder / "labels")
 
 
 def _check_writable(table: LabelTable, part: str) -> None:

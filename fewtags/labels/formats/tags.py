@@ -15,6 +15,7 @@ import numpy as np
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
+from fewtags.labels.formats import provenance
 from fewtags.labels.formats.loaded import Loaded, read_bytes, read_lines, read_names, require_images
 from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN, seeded_split
@@ -49,6 +50,7 @@ def write(table: LabelTable, folder: Path) -> None:
         lines = zip(part.images, part.values == PRESENT, strict=True)
         text = "".join(f"{image}, {' '.join(map(str, np.flatnonzero(row)))}\n" for image, row in lines)
         write_text(folder / name, text)
+    provenance.write(table, folder / "labels")
 
 
 def _read_lists(root: Path, files: Sequence[Path], splits: Sequence[str] | None, seed: int) -> Loaded:
@@ -146,4 +148,5 @@ def _loaded(
     if splits is None:
         notes.append(f"tags bring no split: a seeded 80/20 split (seed {seed})")
         splits = seeded_split(len(entries), seed)
-    return Loaded(LabelTable(tuple(i for i, _ in entries), names, values, tuple(splits)), root, tuple(notes))
+    table = LabelTable(tuple(i for i, _ in entries), names, values, tuple(splits))
+    return Loaded(provenance.read(table, root / "labels"), root, tuple(notes))

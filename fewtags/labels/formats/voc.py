@@ -14,7 +14,9 @@ import numpy as np
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
+from fewtags.labels.formats import provenance
 from fewtags.labels.formats.loaded import Loaded, first_existing, read_lines, require_images
+from fewtags.labels.formats.safe_xml import read_xml
 from fewtags.labels.formats.writing import require_images_like
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -48,7 +50,8 @@ def read(path: str | Path, difficult: Literal["unknown", "absent"] = "unknown") 
     images = tuple(f"JPEGImages/{image}.jpg" for split in LISTS for image in ids[split])
     require_images(root, images, str(root))
     splits = tuple(split for split in LISTS for _ in ids[split])
-    return Loaded(LabelTable(images, tuple(CATEGORIES), np.stack(rows), splits), root)
+    table = LabelTable(images, tuple(CATEGORIES), np.stack(rows), splits)
+    return Loaded(provenance.read(table, root / "labels"), root)
 
 
 def write(table: LabelTable, folder: Path) -> None:
@@ -64,6 +67,7 @@ def write(table: LabelTable, folder: Path) -> None:
     for split, name in LISTS.items():
         lines = "".join(f"{Path(image).stem}\n" for image in table.split(split).images)
         write_text(folder / "ImageSets" / "Main" / f"{name}.txt", lines)
+    provenance.write(table, folder / "labels")
 
 
 def _annotation(image: str, row: np.ndarray) -> str:
@@ -108,13 +112,14 @@ def _row(root: Path, image: str, only_difficult: int, problems: Problems) -> np.
 
 def _objects(path: Path, problems: Problems) -> list[tuple[str, bool]]:
     """(category, whether difficult) of every object."""
-    try:
-        objects = ElementTree.parse(path).getroot().findall("object")
-    except FileNotFoundError:
-        problems.add(f"Annotations/{path.name}: there is no such file")
+    shown = f"Annotations/{path.name}"
+    if not path.is_file():
+        problems.add(f"{shown}: there is no such file")
         return []
-    except ElementTree.ParseError as problem:
-        problems.add(f"Annotations/{path.name}: not readable as XML ({problem})")
+    try:
+        objects = read_xml(path, shown).root.findall("object")
+    except UserError as problem:
+        problems.add(str(problem))
         return []
     return [(_child(item, "name"), _child(item, "difficult") == "1") for item in objects]
 

@@ -65,8 +65,8 @@ def test_unknown_ids(root):
     change(root, annotations=[{"image_id": 5, "category_id": 1}, {"image_id": 9, "category_id": 12}])
     with pytest.raises(UserError) as caught:
         coco.read(root, 2014)
-    assert "annotation 1: unknown image_id 5" in str(caught.value)
-    assert "annotation 2: unknown category_id 12" in str(caught.value)
+    assert "image_id 5 is not among the images (once, first in annotation 1)" in str(caught.value)
+    assert "category_id 12 is not among the categories (once, first in annotation 2)" in str(caught.value)
 
 
 def test_different_categories(root):

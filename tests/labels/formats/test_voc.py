@@ -77,7 +77,7 @@ def test_problems_are_told_together(devkit):
         voc.read(devkit)
     message = str(caught.value)
     assert "000001.xml: there is no such file" in message
-    assert "000002.xml: not readable as XML" in message
+    assert "000002.xml: line 1, column 13: not readable as XML (no element found)" in message
     assert "000003.xml: unknown category 'unicorn'" in message
 
 
