@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,18 +42,16 @@ SCHEMA = pa.schema(
         pa.field("cross_because", pa.string(), nullable=False),
     ]
 )
-ROWS_A_GROUP = 100_000
 
 
-def write_suggestions(table: pa.Table, path: str | Path) -> None:
-    """To .parquet or .csv, by the file's ending; whole or not at all."""
+def write_suggestions(tables: pa.Table | Iterable[pa.Table], path: str | Path) -> None:
+    """One table, or the parts of a long one, to .parquet or .csv by the file's ending; whole or not at all."""
     path = Path(path)
-    table = table.select(SCHEMA.names).cast(SCHEMA)
-    with whole_file(path) as draft:
-        if path.suffix.lower() == ".csv":
-            pacsv.write_csv(table, draft)
-        else:
-            pq.write_table(table, draft, row_group_size=ROWS_A_GROUP)
+    parts = [tables] if isinstance(tables, pa.Table) else tables
+    writer = pacsv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
+    with whole_file(path) as draft, writer(draft, SCHEMA) as file:
+        for part in parts:
+            file.write_table(part.select(SCHEMA.names).cast(SCHEMA))
 
 
 def read_suggestions(path: str | Path) -> pa.Table:

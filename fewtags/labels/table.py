@@ -11,6 +11,10 @@ import numpy as np
 
 PRESENT, UNKNOWN, ABSENT = 1, 0, -1
 GIVEN = "given"
+COMPLETED = "completed"
+"""Sources of a label: a person who gave it, or `fewtags complete`."""
+HUMAN = "human"
+"""Answered by a person in `fewtags review`."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fewtags.completion.kept import Keeper
 from fewtags.methods import Method
 from fewtags.metrics import evaluate, fit_decision_thresholds, score_pseudo_labels
 from fewtags.training.callbacks import EpochFiles
@@ -31,8 +32,11 @@ def finish(
     """Decision thresholds, weights, labels.json and metrics.json: what makes a run folder complete."""
     module.eval().to(device)
     inputs.backbone.eval().to(device)
-    thresholds, origin = decision_thresholds(module, prepared)
+    keeper = Keeper(module.method, prepared.train, prepared.known.held_out, prepared.recipe.seed)
+    keeper.walk(module.walk_outputs())
+    thresholds, origin = decision_thresholds(keeper.logits, prepared)
     folder.save_model(inputs.backbone, module.method)
+    keeper.write(folder.path)
     folder.write_labels(
         Labels(
             categories=list(prepared.train.categories),
@@ -53,13 +57,12 @@ def word_size(method: Method) -> int | None:
     return next(sizes, None)
 
 
-def decision_thresholds(module: TrainingModule, prepared: Prepared) -> tuple[np.ndarray, str]:
-    """Per-category thresholds from the labels that were kept out of training."""
+def decision_thresholds(logits: np.ndarray, prepared: Prepared) -> tuple[np.ndarray, str]:
+    """Per-category thresholds from the labels that were kept out of training; logits (images, categories)."""
     held = prepared.known.held_out
     if held is None or not held.any():
         return np.full(len(prepared.train.categories), 0.5), "nothing was held out: 0.5"
-    logits = torch.cat([outputs["logits"] for _, outputs in module.walk_outputs()])
-    thresholds = fit_decision_thresholds(torch.sigmoid(logits).cpu().numpy(), held)
+    thresholds = fit_decision_thresholds(torch.sigmoid(torch.from_numpy(logits)).numpy(), held)
     return thresholds, f"{int((held != 0).sum())} known training labels held out of training"
 
 

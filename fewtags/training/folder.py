@@ -1,7 +1,8 @@
 """The run folder: everything that predicting, completing, resuming or reproducing needs, and no pickle.
 
 recipe.yaml · labels.json (categories, data, decision thresholds) · model.safetensors (backbone and method) ·
-metrics.json · history.csv · checkpoints/ · logs/ (TensorBoard) · examples/ · report.html
+metrics.json · history.csv · checkpoints/ · logs/ (TensorBoard) · examples/ · report.html ·
+completion/ (what completing needs: held-out labels with their scores, features of known images)
 """
 
 from __future__ import annotations
