@@ -1,9 +1,12 @@
+import json
 import os
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 
+from fewtags.completion.suggestions import SCHEMA, write_suggestions
 from fewtags.convert import convert, new_names, parse_sample, sampled_rows
 from fewtags.data import open_data
 from fewtags.errors import UserError
@@ -113,3 +116,93 @@ def test_a_bad_image_leaves_nothing_behind(tags, tmp_path):
     with pytest.raises(UserError, match=r"5.png"):
         convert(f"tags:{tags}", tmp_path / "out", size=8, progress=False)
     assert os.listdir(tmp_path) == ["source"]
+
+
+# For other tools
+
+
+def test_sizes_are_those_of_the_written_images(tags, tmp_path):
+    picture(tags / "in/3.png", side=50)
+    convert(f"tags:{tags}", tmp_path / "kept", to="coco", progress=False)
+    convert(f"tags:{tags}", tmp_path / "small", to="coco", size=16, progress=False)
+    convert("scenes:train=2,test=1,size=64", tmp_path / "drawn", to="coco", progress=False)
+    assert sizes_of(tmp_path / "kept") == {(8, 8), (50, 50)}
+    assert sizes_of(tmp_path / "small") == {(16, 16)}
+    assert sizes_of(tmp_path / "drawn") == {(64, 64)}
+
+
+def sizes_of(folder):
+    content = json.loads((folder / "annotations/instances_train.json").read_text())
+    for image in content["images"]:
+        with Image.open(folder / "train" / image["file_name"]) as made:
+            assert made.size == (image["width"], image["height"])
+    return {(image["width"], image["height"]) for image in content["images"]}
+
+
+@pytest.mark.parametrize("form", ["coco", "cvat", "fiftyone"])
+def test_a_bad_image_for_another_tool_leaves_nothing_behind(tags, tmp_path, form):
+    text(tags / "in/5.png", "not an image")
+    (tags / "in/4.png").unlink()
+    with pytest.raises(UserError, match=r"4.png is missing"):
+        convert(f"tags:{tags}", tmp_path / "out", to=form, progress=False)
+    picture(tags / "in/4.png")
+    with pytest.raises(UserError, match=r"5.png: not an image"):
+        convert(f"tags:{tags}", tmp_path / "out", to=form, size=8, progress=False)
+    assert os.listdir(tmp_path) == ["source"]
+
+
+def test_what_a_format_cannot_say_is_told_before_images_are_copied(tags, tmp_path):
+    with pytest.raises(UserError, match="Pascal VOC has the 20 categories"):
+        convert(f"tags:{tags}", tmp_path / "out", to="voc", progress=False)
+    with pytest.raises(UserError, match="--to yolo: there is no such format"):
+        convert(f"tags:{tags}", tmp_path / "out", to="yolo", progress=False)
+    with pytest.raises(UserError, match="tags cannot say that a label is absent"):
+        convert("scenes:train=2,test=1,size=64", tmp_path / "out", to="tags", progress=False)
+    assert os.listdir(tmp_path) == ["source"]
+
+
+def suggest(file, *rows):
+    """`rows`: image, category, probability, decision."""
+    rest = ("none", 0.5, None, "[]", None, "[]")
+    table = pa.table(list(zip(*(row + rest for row in rows), strict=True)), names=SCHEMA.names)
+    write_suggestions(table, file)
+    return file
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_suggestions_for_label_studio(tags, tmp_path, ending):
+    file = suggest(
+        tmp_path / f"s.{ending}", ("in/0.png", "car", 0.75, "present"), ("in/1.png", "dog", 0.1, "unknown")
+    )
+    where = "/data/local-files/?d=pets/"
+    convert(f"tags:{tags}", tmp_path / "out", to="label-studio", suggestions=file, prefix=where, progress=False)
+    first, second = json.loads((tmp_path / "out/tasks.json").read_text())[:2]
+    assert first["data"]["image"] == "/data/local-files/?d=pets/images/0.png"
+    assert first["data"]["probabilities"] == {"car": 0.75}
+    assert first["predictions"][0]["score"] == 0.75
+    assert first["predictions"][0]["result"][0]["value"]["choices"] == ["dog", "car"]
+    assert "predictions" not in second
+    made, source = open_data(f"label-studio:{tmp_path / 'out'}").table, open_data(f"tags:{tags}").table
+    assert (made.values == source.values).all()  # a suggestion is no label
+
+
+def test_suggestions_of_images_that_were_not_drawn_are_left_out(tags, tmp_path):
+    file = suggest(tmp_path / "s.parquet", *((f"in/{n}.png", "car", 0.75, "present") for n in range(10)))
+    convert(f"tags:{tags}", tmp_path / "out", (2, 1), to="label-studio", suggestions=file, progress=False)
+    assert len(json.loads((tmp_path / "out/tasks.json").read_text())) == 3
+
+
+def test_suggestions_of_other_data(tags, tmp_path):
+    file = suggest(
+        tmp_path / "s.parquet", *[("z.png", "car", 0.5, "unknown")] * 2, ("in/0.png", "bus", 0.5, "absent")
+    )
+    with pytest.raises(UserError) as caught:
+        convert(f"tags:{tags}", tmp_path / "out", to="label-studio", suggestions=file, progress=False)
+    assert "image 'z.png' is not in the data (2 times, first in row 1)" in str(caught.value)
+    assert "category 'bus' is not in the data (once, first in row 3)" in str(caught.value)
+
+
+@pytest.mark.parametrize(("flag", "value"), [("suggestions", "s.parquet"), ("prefix", "x/")])
+def test_flags_of_label_studio_alone(tags, tmp_path, flag, value):
+    with pytest.raises(UserError, match=f"--{flag} {value}: only for --to label-studio"):
+        convert(f"tags:{tags}", tmp_path / "out", to="cvat", progress=False, **{flag: value})
