@@ -38,15 +38,17 @@ def convert(
     to: str = "folder",
     suggestions: Path | None = None,
     prefix: str = "",
+    image_root: Path | None = None,
 ) -> Path:
     """Write SRC in another format, whole or not at all. Returns what holds the labels.
 
     `sample`: so many TRAIN, TEST images, drawn by the seed. `size`: images are squashed to size x size JPEG;
-    without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`.
+    without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`;
+    `image_root`: see `open_data`.
     """
     dest, form = Path(dest), layout(to)
     _check(dest, to, size, suggestions, prefix)
-    data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult)
+    data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult, image_root=image_root)
     suggested = None if suggestions is None else read_suggested(suggestions, data.table)
     if sample is not None:
         data = replace(data, table=data.table.rows(sampled_rows(data.table, sample, seed)))

@@ -76,15 +76,21 @@ def open_data(
     seed: int = 0,
     difficult: str = "unknown",
     scenes_options: Mapping[str, Any] | None = None,
+    image_root: str | Path | None = None,
 ) -> Data:
-    """Read what DATA names. `seed` is that of the split, where the data bring none."""
+    """Read what DATA names. `seed` is that of the split, where the data bring none.
+
+    `image_root`: of a folder, where its images are if not beside the label file.
+    """
     kind, _, rest = str(spec).partition(":")
+    if image_root is not None and (kind == "scenes" or kind in FORMATS):
+        raise UserError(f"--images is for folders with a label file; {kind} knows where its images are")
     if kind == "scenes":
         return _open_scenes(spec, _scenes_options(spec, rest) | dict(scenes_options or {}))
     if kind in FORMATS:
         name, loaded = kind, _read_format(kind, rest, seed, difficult, tokens)
     else:
-        name, loaded = _read_folder(spec, tokens, seed)
+        name, loaded = _read_folder(spec, tokens, seed, image_root)
     notes = (*loaded.notes, *_split_notes(loaded.table))
     complete = bool(loaded.table.known.all())
     return Data(name, loaded.table, FolderImages(loaded.root), notes, complete)
@@ -100,12 +106,12 @@ def _read_format(kind: str, path: str, seed: int, difficult: str, tokens: str | 
     return FORMATS[kind](Path(path), seed, cast(Difficult, difficult))
 
 
-def _read_folder(spec: str, tokens: str | None, seed: int) -> tuple[str, Loaded]:
+def _read_folder(spec: str, tokens: str | None, seed: int, image_root: str | Path | None) -> tuple[str, Loaded]:
     path = Path(spec)
     if not path.exists():
         known = ", ".join(f"{kind}:PATH" for kind in FORMATS)
         raise UserError(f"{spec}: there is no such folder. DATA is a folder, scenes, or one of {known}")
-    loaded = folder.read(path, Tokens.parse(tokens), seed)
+    loaded = folder.read(path, Tokens.parse(tokens), seed, image_root)
     return loaded.root.resolve().name, loaded
 
 

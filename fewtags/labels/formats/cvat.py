@@ -19,12 +19,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
-from fewtags.labels.formats.entries import COMPLETED, HUMAN, VALUES, WORDS, Entry, count_unknown, rows_of, table_of
+from fewtags.labels.formats.entries import VALUES, WORDS, Entry, count_unknown, rows_of, table_of
 from fewtags.labels.formats.loaded import Loaded, is_inside, missing_rows, split_of
 from fewtags.labels.formats.safe_xml import Parsed, read_xml
 from fewtags.labels.formats.writing import require_names, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
-from fewtags.labels.table import GIVEN, LabelTable
+from fewtags.labels.table import COMPLETED, GIVEN, HUMAN, LabelTable
 
 ANNOTATIONS, IMAGES, LABELS = "annotations.xml", "images", "labels.json"
 STATE = "state"

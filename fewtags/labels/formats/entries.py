@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fewtags.errors import Problems
-from fewtags.labels.table import ABSENT, GIVEN, PRESENT, UNKNOWN, LabelTable
+from fewtags.labels.table import ABSENT, COMPLETED, GIVEN, PRESENT, UNKNOWN, LabelTable
 
-COMPLETED, HUMAN = "completed", "human"
 VALUES = {"present": PRESENT, "absent": ABSENT}
 WORDS = {value: word for word, value in VALUES.items()}
 

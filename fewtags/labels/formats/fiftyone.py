@@ -17,11 +17,11 @@ from typing import Any
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
-from fewtags.labels.formats.entries import COMPLETED, VALUES, WORDS, Entry, Row, count_unknown, rows_of, table_of
+from fewtags.labels.formats.entries import VALUES, WORDS, Entry, Row, count_unknown, rows_of, table_of
 from fewtags.labels.formats.loaded import Loaded, part_files, read_json
 from fewtags.labels.formats.writing import require_names, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
-from fewtags.labels.table import GIVEN, LabelTable
+from fewtags.labels.table import COMPLETED, GIVEN, LabelTable
 
 LABELS, DATA = "labels.json", "data"
 FILES = {"present": LABELS, "absent": "absent.json"}

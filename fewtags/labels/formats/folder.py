@@ -36,18 +36,24 @@ NO_MEANING = 2
 DEFAULT_TOKENS = Tokens()
 
 
-def read(path: str | Path, tokens: Tokens | None = None, seed: int = 0) -> Loaded:
-    """A folder, or its label file. Everything that is wrong is told at once."""
+def read(
+    path: str | Path, tokens: Tokens | None = None, seed: int = 0, image_root: str | Path | None = None
+) -> Loaded:
+    """A folder, or its label file. Everything that is wrong is told at once.
+
+    `image_root`: where image paths start from, if not beside the label file.
+    """
     file = label_file(Path(path))
+    root = file.parent if image_root is None else Path(image_root)
     sheet = read_sheet(file)
     categories = _categories(sheet)
     values = _values(sheet, categories, tokens or DEFAULT_TOKENS, problems := Problems(str(file)))
     images = tuple(sheet.column(IMAGE))
-    _check_images(sheet, images, problems)
+    _check_images(sheet, images, root, problems)
     splits, notes = _splits(sheet, seed, problems)
     problems.raise_if_any()
     table = LabelTable(images, categories, values, splits)
-    return Loaded(provenance.read(table, file), file.parent, notes)
+    return Loaded(provenance.read(table, file), root, notes)
 
 
 def write(
@@ -144,7 +150,7 @@ def _values(sheet: Sheet, categories: Sequence[str], tokens: Tokens, problems: P
     return values
 
 
-def _check_images(sheet: Sheet, images: Sequence[str], problems: Problems) -> None:
+def _check_images(sheet: Sheet, images: Sequence[str], root: Path, problems: Problems) -> None:
     first_row: dict[str, int] = {}
     inside = []
     for row, image in enumerate(images):
@@ -153,15 +159,15 @@ def _check_images(sheet: Sheet, images: Sequence[str], problems: Problems) -> No
         if not name:
             problems.add(f"{where}: is blank")
         elif name.startswith(("/", "../")) or name == ".." or Path(name).is_absolute():
-            problems.add(f"{where}: {image} is outside the folder; write a path relative to {sheet.file.parent}")
+            problems.add(f"{where}: {image} is outside the folder; write a path relative to {root}")
         elif name in first_row:
             problems.add(f"{where}: {image} is already on {sheet.place(first_row[name])}")
         else:
             first_row[name] = row
             inside.append((row, name))
-    for number in missing_rows(sheet.file.parent, [name for _, name in inside]):
+    for number in missing_rows(root, [name for _, name in inside]):
         row, name = inside[number]
-        problems.add(f"{sheet.place(row)}, column {IMAGE!r}: there is no file {sheet.file.parent / name}")
+        problems.add(f"{sheet.place(row)}, column {IMAGE!r}: there is no file {root / name}")
 
 
 def _splits(sheet: Sheet, seed: int, problems: Problems) -> tuple[tuple[str, ...], tuple[str, ...]]:

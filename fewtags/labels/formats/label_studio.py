@@ -16,12 +16,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from fewtags.errors import Problems, UserError
 from fewtags.images.loading import SUFFIXES
-from fewtags.labels.formats.entries import HUMAN, VALUES, Entry, Row, count_unknown, table_of
+from fewtags.labels.formats.entries import VALUES, Entry, Row, count_unknown, table_of
 from fewtags.labels.formats.loaded import Loaded, is_inside, only_json, read_json
 from fewtags.labels.formats.safe_xml import read_xml
 from fewtags.labels.formats.writing import require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
-from fewtags.labels.table import GIVEN
+from fewtags.labels.table import GIVEN, HUMAN
 
 TASKS, CONFIG = "tasks.json", "config.xml"
 RECORD = "fewtags"
