@@ -1,0 +1,175 @@
+"""From the command line's words to a running page."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from fewtags.data import Data, open_data
+from fewtags.errors import UserError
+from fewtags.labels.formats import folder
+from fewtags.labels.formats.tokens import Tokens
+from fewtags.labels.table import HUMAN, LabelTable
+from fewtags.review.decisions import Decisions
+from fewtags.review.export import how_to_train, known_table, with_answers, write_labels
+from fewtags.review.index import Names, open_index
+from fewtags.review.orders import ORDERS
+from fewtags.review.security import Policy
+
+if TYPE_CHECKING:
+    from fewtags.review.app import Parts
+
+SUGGESTIONS = "suggestions.parquet"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose suggestions, and where everything is."""
+
+    run: Path
+    data: Data
+    known: LabelTable
+    """What the run knew, without any answer."""
+    suggestions: Path
+    db: Path
+    tokens: str | None
+
+    def export(self, file: Path | None = None) -> tuple[Path, LabelTable]:
+        """Write the labels with all answers in them; the default file is beside the suggestions."""
+        table = self.labels()
+        return write_labels(table, file or self.db.parent / "reviewed" / folder.CSV_NAME, self.tokens), table
+
+    def labels(self) -> LabelTable:
+        decisions = Decisions(self.db, exclusive=False)
+        try:
+            return with_answers(self._base(), decisions.standing())
+        finally:
+            decisions.close()
+
+    def labels_csv(self) -> str:
+        return folder.csv_text(folder.label_columns(self.labels(), Tokens.parse(self.tokens)))
+
+    def _base(self) -> LabelTable:
+        return self.known
+
+
+def find_place(run: Path, data: str, suggestions: Path | None, db: Path | None, tokens: str | None) -> Place:
+    from fewtags.training.folder import RunFolder
+
+    recipe = RunFolder(run).recipe()
+    opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
+    file = suggestions_file(run, suggestions)
+    return Place(
+        run, opened, known_table(opened.table, recipe), file, db or file.with_name("review.sqlite"), tokens
+    )
+
+
+def suggestions_file(run: Path, given: Path | None) -> Path:
+    """The file named, the one in the folder named, or the newest below the run."""
+    if given is None:
+        found = sorted(run.glob(f"**/{SUGGESTIONS}"), key=lambda path: path.stat().st_mtime)
+        if not found:
+            raise UserError(
+                f"{run}: no suggestions yet; name them with --suggestions, or make them: "
+                f"fewtags complete {run} DATA --out {run / 'completion'}"
+            )
+        return found[-1]
+    file = given / SUGGESTIONS if given.is_dir() else given
+    if not file.is_file():
+        raise UserError(f"--suggestions {given}: there is no such file; `fewtags complete` writes it")
+    return file
+
+
+def export(place: Place, file: Path, console: Console) -> None:
+    """`fewtags review RUN DATA --export FILE`"""
+    written, table = place.export(file)
+    human = int((np.asarray(table.source) == HUMAN).sum())
+    console.print(f"{written}: {human} labels answered by people", soft_wrap=True, highlight=False)
+    console.print(f"To train on it: {how_to_train(place.data, written)}", soft_wrap=True, highlight=False)
+
+
+def serve(place: Place, order: str, policy: Policy, open_page: bool, console: Console) -> None:
+    """Answer until interrupted."""
+    import uvicorn
+
+    from fewtags.review.app import create_app
+
+    if order not in ORDERS:
+        raise UserError(f"--order {order}: it is one of {', '.join(ORDERS)}")
+    listener = _listen(policy)
+    parts = make_parts(place, order, console)
+    app = create_app(parts, policy)
+    address = page_address(policy)
+    console.print(f"Review at {address}  (Ctrl+C ends it; every answer is kept at once)", soft_wrap=True)
+    threading.Thread(target=parts.attention.warm_up, daemon=True).start()
+    if open_page:
+        threading.Timer(0.5, webbrowser.open, [address]).start()
+    # Requests are not logged: the first one carries the token.
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        parts.review.decisions.close()
+
+
+def make_parts(place: Place, order: str, console: Console) -> Parts:
+    from fewtags.images.cache import cache_folder
+    from fewtags.review.app import Parts
+    from fewtags.review.attention import AttentionMaps
+    from fewtags.review.images import Pictures
+    from fewtags.review.schemas import Exported
+    from fewtags.review.session import Review
+
+    table, source = place.data.table, place.data.images
+    names = Names(table.images, table.categories, _known_present(place.known))
+    with console.status("Reading the suggestions"):
+        index = open_index(place.suggestions, names, cache_folder())
+
+    def write() -> Exported:
+        file, written = place.export()
+        human = int((np.asarray(written.source) == HUMAN).sum())
+        return Exported(file=str(file), human=human, train=how_to_train(place.data, file))
+
+    return Parts(
+        review=Review(index, names, Decisions(place.db)),
+        pictures=Pictures(source, table.images),
+        attention=AttentionMaps(place.run, source, table.images, table.categories),
+        export=write,
+        labels_csv=place.labels_csv,
+        order=order,
+        data=place.data.name,
+        run=place.run.name,
+        suggestions=str(place.suggestions),
+    )
+
+
+def _known_present(known: LabelTable) -> np.ndarray:
+    return (known.split("train").values == 1).sum(axis=0)
+
+
+def page_address(policy: Policy) -> str:
+    host = "127.0.0.1" if policy.host in ("0.0.0.0", "::") else policy.host
+    host = f"[{host}]" if ":" in host else host
+    query = "" if policy.token is None else f"?token={policy.token}"
+    return f"http://{host}:{policy.port}/{query}"
+
+
+def _listen(policy: Policy) -> socket.socket:
+    """Bound before anything is read, so that a port in use is known at once."""
+    family = socket.AF_INET6 if ":" in policy.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((policy.host, policy.port))
+    except OSError as problem:
+        listener.close()
+        reason = f"{problem.strerror}; is another review open there? Choose another with --port"
+        raise UserError(f"--host {policy.host} --port {policy.port}: {reason}") from problem
+    return listener
