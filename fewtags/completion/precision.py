@@ -10,9 +10,10 @@ many costs no confidence.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.stats import hypergeom, poisson
+from scipy.stats import beta, hypergeom
 
 LEAST_PROBABILITY = 0.5
 """Nothing less likely than this is accepted, whatever precision is asked for."""
@@ -38,13 +39,34 @@ class Side:
     def of(self, categories: np.ndarray) -> Side:
         """The same for some categories alone."""
         held, fill = np.isin(self.held_category, categories), np.isin(self.fill_category, categories)
-        return Side(
-            self.held[held],
-            self.right[held],
-            self.held_category[held],
-            self.fill[fill],
-            self.fill_category[fill],
-        )
+        taken = (self.right[held], self.held_category[held])
+        return Side(self.held[held], *taken, self.fill[fill], self.fill_category[fill])
+
+    @cached_property
+    def both(self) -> np.ndarray:
+        """All probabilities, the highest first."""
+        return -np.sort(-np.concatenate([self.held, self.fill]))
+
+    @cached_property
+    def doubts(self) -> np.ndarray:
+        """Σ (1 - p) over the first 0, 1, 2, … of `both`."""
+        return np.concatenate([[0.0], np.cumsum(1 - self.both)])
+
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """(J,) from strict to loose, each accepting GROWTH times as much as the one before."""
+        ranked = self.both[: int((self.both >= LEAST_PROBABILITY).sum())]
+        if not len(ranked):
+            return ranked
+        steps = int(np.ceil(np.log(len(ranked)) / np.log(GROWTH)))
+        sizes = np.minimum(np.ceil(GROWTH ** np.arange(steps + 1)), len(ranked)).astype(int)
+        return np.unique(ranked[sizes - 1])[::-1]
+
+    @cached_property
+    def counts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(J,) held-out entries that each threshold accepts, the wrong ones of them, and entries it would fill."""
+        accepted, wrong = (_at_least(part, self.thresholds) for part in (self.held, self.held[~self.right]))
+        return accepted, wrong, _at_least(self.both, self.thresholds) - accepted
 
 
 @dataclass(frozen=True)
@@ -62,7 +84,7 @@ class Certificate:
     bound: float | None = None
     """The precision of the filled entries is at least this, with the confidence asked for."""
     reachable: float | None = None
-    """The highest precision that could have been promised; None if none of those tried."""
+    """The most that could have been promised of a few; None without a held-out entry that looks sure."""
 
 
 def p_value(accepted: np.ndarray, wrong: np.ndarray, filled: np.ndarray, precision: float) -> np.ndarray:
@@ -79,18 +101,6 @@ def p_value(accepted: np.ndarray, wrong: np.ndarray, filled: np.ndarray, precisi
     return np.where(possible, tail, 1.0)
 
 
-def most_wrong(accepted: np.ndarray, filled: np.ndarray, precision: float, risk: float) -> np.ndarray:
-    """(J,) the most wrong held-out entries with which the promise still holds; -1 where not even none does."""
-    n = np.asarray(accepted, dtype=np.int64)
-    low, high = np.full(n.shape, -1, np.int64), n.copy()
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        passes = (p_value(n, middle, filled, precision) <= risk) & (middle >= 0)
-        low, high = np.where(passes, np.maximum(middle, low), low), np.where(passes, high, middle)
-    zero = p_value(n, np.zeros_like(n), filled, precision) <= risk
-    return np.where(zero, np.maximum(low, 0), -1)
-
-
 def fewest(precision: float, risk: float) -> int:
     """Faultless acceptances without which no promise can be made: qⁿ ≤ risk. 59 for 0.95 at 95 % confidence."""
     return int(np.ceil(np.log(risk) / np.log(precision) - 1e-9))
@@ -98,41 +108,25 @@ def fewest(precision: float, risk: float) -> int:
 
 def certify(side: Side, precision: float, risk: float) -> float | None:
     """The loosest threshold that keeps the promise, or None."""
-    thresholds = candidates(side)
-    if not len(thresholds):
+    if not len(side.thresholds) or not len(side.held):
         return None
-    start = most_promising(side, thresholds, precision, risk)
-    accepted, filled = _at_least(side.held, thresholds), _at_least(side.fill, thresholds)
-    wrong = _at_least(side.held[~side.right], thresholds)
+    start = most_promising(side, risk)
+    accepted, wrong, filled = side.counts
     fails = np.flatnonzero(p_value(accepted, wrong, filled, precision)[start:] > risk)
-    passed = fails[0] if len(fails) else len(thresholds) - start
-    return float(thresholds[start + passed - 1]) if passed else None
+    passed = fails[0] if len(fails) else len(side.thresholds) - start
+    return float(side.thresholds[start + passed - 1]) if passed else None
 
 
-def candidates(side: Side) -> np.ndarray:
-    """(J,) thresholds from strict to loose, each accepting GROWTH times as much as the one before."""
-    both = np.concatenate([side.held, side.fill])
-    ranked = -np.sort(-both[both >= LEAST_PROBABILITY])
-    if not len(ranked):
-        return ranked
-    steps = int(np.ceil(np.log(len(ranked)) / np.log(GROWTH)))
-    sizes = np.minimum(np.ceil(GROWTH ** np.arange(steps + 1)), len(ranked)).astype(int)
-    return np.unique(ranked[sizes - 1])[::-1]
+def most_promising(side: Side, risk: float) -> int:
+    """Where to start: the threshold that can promise most if the probabilities are right.
 
-
-def most_promising(side: Side, thresholds: np.ndarray, precision: float, risk: float) -> int:
-    """Where to start: the threshold most likely to pass if the probabilities are right.
-
-    Of what it accepts, a share M / (M + N) is expected to be held out, less one standard deviation to be safe;
-    Σ (1 - p) of it is expected to be wrong, and a Poisson number is.
+    Of what it accepts, a share M / (M + N) is expected to be held out, and Σ (1 - p) of that to be wrong; with
+    these, Clopper and Pearson's lower bound is highest.
     """
-    both = -np.sort(-np.concatenate([side.held, side.fill]))
-    share = len(side.held) / len(both)
-    taken = _at_least(both, thresholds)
-    accepted = np.floor(share * taken - np.sqrt(share * (1 - share) * taken)).clip(min=0).astype(np.int64)
-    doubts = share * np.concatenate([[0.0], np.cumsum(1 - both)])[taken]
-    chance = poisson.cdf(most_wrong(accepted, taken - accepted, precision, risk), doubts)
-    return int(np.argmax(chance))
+    share = len(side.held) / len(side.both)
+    taken = _at_least(side.both, side.thresholds)
+    wrong, right = share * side.doubts[taken], share * (taken - side.doubts[taken])
+    return int(np.argmax(beta.ppf(risk, np.maximum(right, 1e-9), wrong + 1)))
 
 
 def _at_least(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -144,8 +138,24 @@ def certificates(side: Side, categories: int, precision: float, risk: float) -> 
     """One per category with enough held-out entries, and one for the rest together."""
     alone = with_enough(side, categories, precision, risk)
     rest = np.setdiff1d(np.arange(categories), alone)
-    scopes = [(np.array([category]), False) for category in alone] + ([(rest, True)] if len(rest) else [])
-    return [certificate(side.of(scope), scope, pooled, precision, risk) for scope, pooled in scopes]
+    own = _split(side, alone)
+    found = [certificate(own[c], np.array([c]), False, precision, risk) for c in alone]
+    if len(rest):
+        found.append(certificate(side.of(rest) if len(alone) else side, rest, True, precision, risk))
+    return found
+
+
+def _split(side: Side, categories: np.ndarray) -> dict[int, Side]:
+    """The parts of single categories, sorted once and not searched for each."""
+    held, fill = (np.argsort(part, kind="stable") for part in (side.held_category, side.fill_category))
+    parts = {}
+    for category in categories:
+        h = held[slice(*np.searchsorted(side.held_category[held], [category, category + 1]))]
+        f = fill[slice(*np.searchsorted(side.fill_category[fill], [category, category + 1]))]
+        parts[int(category)] = Side(
+            side.held[h], side.right[h], side.held_category[h], side.fill[f], side.fill_category[f]
+        )
+    return parts
 
 
 def with_enough(side: Side, categories: int, precision: float, risk: float) -> np.ndarray:
@@ -161,11 +171,11 @@ def certificate(side: Side, scope: np.ndarray, pooled: bool, precision: float, r
     names = tuple(int(category) for category in scope)
     threshold = certify(side, precision, risk)
     if threshold is None:
-        return Certificate(names, pooled, None, reachable=reachable(side, precision, risk))
+        return Certificate(names, pooled, None, reachable=reachable(side, risk))
     held, filled = side.held >= threshold, int((side.fill >= threshold).sum())
     accepted, wrong = int(held.sum()), int((held & ~side.right).sum())
     bound = lower_bound(accepted, wrong, filled, risk)
-    return Certificate(names, pooled, threshold, accepted, wrong, filled, bound, precision)
+    return Certificate(names, pooled, threshold, accepted, wrong, filled, bound, reachable(side, risk))
 
 
 def lower_bound(accepted: int, wrong: int, filled: int, risk: float) -> float:
@@ -178,9 +188,12 @@ def lower_bound(accepted: int, wrong: int, filled: int, risk: float) -> float:
     return 1 - low / filled if filled else 0.0
 
 
-def reachable(side: Side, below: float, risk: float) -> float | None:
-    """The highest precision, in steps of 0.01 from 0.5, that could be promised."""
-    for level in np.arange(round(below * 100 - 1e-6) - 1, 49, -1) / 100:
-        if certify(side, float(level), risk) is not None:
-            return float(level)
-    return None
+def reachable(side: Side, risk: float) -> float | None:
+    """The most that can be promised: the bound at the one threshold chosen without labels, in steps of 0.01."""
+    if not len(side.thresholds) or not len(side.held):
+        return None
+    start = most_promising(side, risk)
+    accepted, wrong, filled = (int(counts[start]) for counts in side.counts)
+    if not accepted or not filled:
+        return None
+    return float(np.floor(lower_bound(accepted, wrong, filled, risk) * 100 + 1e-9) / 100)
