@@ -242,6 +242,9 @@ def convert(
         Path | None,
         typer.Option(help="Of label-studio: a file of suggestions by `fewtags complete`, as predictions."),
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Of a folder: where its images are, if not beside labels.csv.")
+    ] = None,
     prefix: Annotated[
         str, typer.Option(help="Of label-studio: goes before image paths, such as /data/local-files/?d=pets/")
     ] = "",
@@ -253,7 +256,7 @@ def convert(
     from fewtags.convert import parse_sample
 
     how: dict[str, Any] = {"to": to.value, "suggestions": suggestions, "prefix": prefix}
-    how |= {"tokens": tokens, "difficult": difficult.value}
+    how |= {"tokens": tokens, "difficult": difficult.value, "image_root": images}
     written = convert_data(source, dest, parse_sample(sample), seed, size, **how)
     console.print(f"{written}: written", soft_wrap=True, highlight=False)
 
