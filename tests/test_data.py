@@ -63,6 +63,19 @@ def test_tokens(root):
         open_data(str(root), tokens="present=1,absent=0,unknown=?")
 
 
+def test_images_elsewhere(root, tmp_path):
+    text(tmp_path / "filled" / "labels.csv", (root / "labels.csv").read_text())
+    data = open_data(str(tmp_path / "filled"), image_root=root)
+    assert data.images.open("b.jpg").size == (8, 8)
+    with pytest.raises(UserError, match=f"there is no file {tmp_path / 'filled' / 'a.jpg'}"):
+        open_data(str(tmp_path / "filled"))
+    with pytest.raises(UserError, match=f"there is no file {tmp_path / 'none' / 'a.jpg'}"):
+        open_data(str(tmp_path / "filled"), image_root=tmp_path / "none")
+    for spec in ("scenes", f"tags:{root}"):
+        with pytest.raises(UserError, match=r"--images is for folders with a label file; .* knows where"):
+            open_data(spec, image_root=root)
+
+
 def test_notes(root):
     text(root / "labels.csv", "image,split,dog\na.jpg,train,1\n")
     assert open_data(str(root)).notes == ("there are no test images",)
@@ -86,7 +99,7 @@ def test_formats_are_reached_by_name(tmp_path):
     assert data.images.open(data.table.images[0]).size == (8, 8)
 
 
-@pytest.mark.parametrize("kind", ["voc2007", "coco2014", "vg200", "openimages", "tags"])
+@pytest.mark.parametrize("kind", data_module.FORMATS)
 def test_every_format_is_wired(kind, tmp_path):
     with pytest.raises(UserError):
         open_data(f"{kind}:{tmp_path}")

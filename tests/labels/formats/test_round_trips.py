@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from fewtags.cli import Form
+from fewtags.cli import Form, app
 from fewtags.convert import convert
 from fewtags.data import FORMATS, open_data
 from fewtags.errors import UserError
@@ -114,3 +115,19 @@ def test_the_command_line_offers_every_format():
 def test_a_format_that_does_not_exist(tmp_path):
     with pytest.raises(UserError, match="--to yolo: there is no such format; it is one of folder, coco, voc"):
         layout("yolo")
+
+
+def test_difficult_objects_on_the_command_line(tmp_path):
+    table = a_table("voc")
+    convert(str(written(tmp_path / "source", table)), tmp_path / "voc", to="voc", progress=False)
+    spec = f"voc2007:{tmp_path / 'voc'}"
+    for difficult, unknown in (("unknown", int((table.values == 0).sum())), ("absent", 0)):
+        out = tmp_path / difficult
+        answer = CliRunner().invoke(app, ["convert", spec, str(out), "--difficult", difficult])
+        assert answer.exit_code == 0, answer.exception
+        assert int((open_data(str(out)).table.values == 0).sum()) == unknown
+        picture = str(tmp_path / f"{difficult}.png")
+        shown = CliRunner().invoke(app, ["inspect", spec, "--difficult", difficult, "--out", picture]).output
+        counted = [line.split() for line in shown.splitlines() if line.split()[:1] in (["train"], ["test"])]
+        assert sum(int(cells[4]) for cells in counted[:2]) == unknown
+    assert CliRunner().invoke(app, ["inspect", spec, "--difficult", "maybe"]).exit_code == 2
