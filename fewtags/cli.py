@@ -92,6 +92,10 @@ def train(
     sample_absent: Annotated[
         int | None, typer.Option(help="Draw this many unknown labels per present one as weak absents.")
     ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(help="Share of the known labels to keep out of training; `complete` needs some."),
+    ] = None,
     correlation: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of `scenes`: 0 draws its categories independently.")
     ] = None,
@@ -120,6 +124,7 @@ def train(
         "words": words,
         "assume_absent": assume_absent,
         "sample_absent": sample_absent,
+        "holdout": holdout,
         "device": device,
     }
     given = {name: value for name, value in flags.items() if value is not None}
@@ -203,6 +208,57 @@ def predict(
 
 
 @app.command()
+def complete(
+    run: Run,
+    data: Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where labels.csv, suggestions and the report go.")],
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            help="Fill only as much as keeps this precision, of the present and of the absent; default 0.95.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence of that promise.")] = 0.95,
+    prior: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|estimate", help="Base rates of the unknown labels: CSV category,rate."),
+    ] = None,
+    audit: Annotated[
+        int | None, typer.Option(min=1, help="Draw this many filled labels into DIR/audit.csv, to be checked.")
+    ] = None,
+    audit_result: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the answers in an audit.csv: the true precision.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write suggestions.csv too.")] = False,
+    min_probability: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave out suggestions less likely than this.")
+    ] = 0.0,
+    use_hidden: Annotated[
+        bool, typer.Option("--use-hidden", help="Take labels that the run's --known hid as known.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of folds and of the audit's sample.")] = 0,
+    json_: Json = False,
+    tokens: Tokens = None,
+    device: Device = "auto",
+) -> None:
+    """Fill the unknown labels of DATA where RUN is sure, and say why."""
+    from fewtags.completion.complete import Wanted, record_audit
+    from fewtags.completion.complete import complete as complete_data
+    from fewtags.completion.terminal import audit_lines, completion_summary
+
+    if audit_result is not None:
+        return _show(record_audit(audit_result, out, confidence), json_, audit_lines)
+    wanted = Wanted(precision, confidence, prior, audit, csv, min_probability, use_hidden, tokens, device, seed)
+    report = complete_data(run, data, out, wanted, Console(stderr=True, quiet=json_))
+    _show(report, json_, completion_summary)
+    if not json_:
+        console.print(
+            f"Labels {out / 'labels.csv'}, report {out / 'completion.html'}", soft_wrap=True, highlight=False
+        )
+
+
+@app.command()
 def inspect(
     data: Data,
     out: Annotated[Path | None, typer.Option(help="Where to write the co-occurrence picture (.png).")] = None,
@@ -267,6 +323,24 @@ def report(run: Run) -> None:
     from fewtags.report import run_report
 
     console.print(str(run_report(run)), soft_wrap=True, highlight=False)
+
+
+@app.command()
+def export(
+    run: Run,
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX file to write.")],
+) -> None:
+    """Write RUN's model to an ONNX file, and check that it gives what `predict` gives."""
+    from fewtags.export import export_onnx
+
+    done = export_onnx(run, onnx)
+    console.print(
+        f"{done.path}: {done.megabytes:.1f} MB; over {done.images} random images its probabilities differ from "
+        f"`fewtags predict` by at most {done.difference:.1e}",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
 
 
 @app.command()
@@ -347,6 +421,40 @@ def benchmark(
     if outcome.failures:
         errors.print(failure_lines(outcome.failures), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1)
+
+
+@app.command()
+def review(
+    run: Run,
+    data: Data,
+    suggestions: Annotated[
+        Path | None,
+        typer.Option(help="A folder or file that `fewtags complete` wrote; default the newest below RUN."),
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="What is asked first: value (what teaches most), uncertain, confident or random.")
+    ] = "value",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    host: Annotated[str, typer.Option(help="Other than this machine: needs --token.")] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option(envvar="FEWTAGS_TOKEN", help="A secret that visitors have to know.")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    db: Annotated[Path | None, typer.Option(help="Where answers are kept; default beside suggestions.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the labels with all answers in them to FILE.csv, and end.")
+    ] = None,
+    tokens: Tokens = None,
+) -> None:
+    """Go through suggestions on a page: yes, no, skip, undo. Every answer is kept at once."""
+    from fewtags.review import start
+    from fewtags.review.security import Policy
+
+    policy = Policy(host, port, token)
+    place = start.find_place(run, data, suggestions, db, tokens)
+    if export is not None:
+        return start.export(place, export, console)
+    start.serve(place, order, policy, open_, console)
 
 
 @app.command()
