@@ -89,12 +89,13 @@ class Undone:
 
 
 class Decisions:
-    def __init__(self, path: Path, exclusive: bool = True):
-        """`exclusive`: nobody else may answer into the same file; readers need not be."""
+    """The file, open for answering: nobody else may have it open so."""
+
+    def __init__(self, path: Path):
         self.path = path
         self.lock = threading.RLock()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._guard = _guard(path) if exclusive else None
+        self._guard = _guard(path)
         self._connection = _connect(path)
         self.opened = time.time()
         self._ids = self._read_ids()
@@ -102,8 +103,7 @@ class Decisions:
     def close(self) -> None:
         with self.lock:
             self._connection.close()
-            if self._guard is not None:
-                self._guard.release()
+            self._guard.release()
 
     def answer(self, answers: Sequence[Answer], tab: str, request: str, kind: str = "answer") -> int | None:
         """Keep these answers as one unit. None: this request was kept before, and nothing was added."""
@@ -123,18 +123,6 @@ class Decisions:
                 return None
             self._connection.execute("UPDATE units SET undone = ? WHERE id = ?", (time.time(), chosen[0]))
             return Undone(*chosen, self._connection.execute(AFTER_UNDO, chosen[:1]).fetchall())
-
-    def standing(self) -> Iterator[tuple[str, str, int]]:
-        """(image, category, answer) of every entry that has one; a snapshot, whatever is answered meanwhile."""
-        reader = sqlite3.connect(self.path, timeout=30)
-        try:
-            images, categories = (
-                dict(reader.execute(f"SELECT id, name FROM {table}")) for table in ("images", "categories")
-            )
-            for image, category, answer, _ in reader.execute(STANDING):
-                yield images[image], categories[category], answer
-        finally:
-            reader.close()
 
     def history(self, limit: int = 50) -> list[Unit]:
         """The newest units, undone ones too."""
@@ -173,6 +161,19 @@ class Decisions:
     def _read_ids(self) -> dict[str, dict[str, int]]:
         tables = ("images", "categories")
         return {table: dict(self._connection.execute(f"SELECT name, id FROM {table}")) for table in tables}
+
+
+def standing(path: Path) -> Iterator[tuple[str, str, int]]:
+    """(image, category, answer) of every entry that has one; a snapshot, whatever is answered meanwhile."""
+    reader = sqlite3.connect(path, timeout=30)
+    try:
+        images, categories = (
+            dict(reader.execute(f"SELECT id, name FROM {table}")) for table in ("images", "categories")
+        )
+        for image, category, answer, _ in reader.execute(STANDING):
+            yield images[image], categories[category], answer
+    finally:
+        reader.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

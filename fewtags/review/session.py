@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fewtags.review.decisions import Answer, Decisions
+from fewtags.review.decisions import Answer, Decisions, standing
 from fewtags.review.filters import Filters
 from fewtags.review.index import Index, Names
 from fewtags.review.queue import OPEN, STATES, Queue
@@ -159,7 +159,7 @@ class Review:
 
     def _restore(self) -> None:
         """The states of the rows, from all answers that stand."""
-        rows, states = self._located(list(self.decisions.standing()))
+        rows, states = self._located(list(standing(self.decisions.path)))
         self.queue.mark_many(rows, states)
 
     def _located(self, entries: list[tuple[str, str, int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -17,10 +17,11 @@ from fewtags.errors import UserError
 from fewtags.labels.formats import folder
 from fewtags.labels.formats.tokens import Tokens
 from fewtags.labels.table import HUMAN, LabelTable
-from fewtags.review.decisions import Decisions
-from fewtags.review.export import how_to_train, known_table, with_answers, write_labels
+from fewtags.review.decisions import Decisions, standing
+from fewtags.review.export import fill_audit, how_to_train, known_table, with_answers, with_completed, write_labels
 from fewtags.review.index import Names, open_index
 from fewtags.review.orders import ORDERS
+from fewtags.review.schemas import Exported
 from fewtags.review.security import Policy
 
 if TYPE_CHECKING:
@@ -39,36 +40,34 @@ class Place:
     """What the run knew, without any answer."""
     suggestions: Path
     db: Path
-    tokens: str | None
+    tokens: str | None = None
 
-    def export(self, file: Path | None = None) -> tuple[Path, LabelTable]:
-        """Write the labels with all answers in them; the default file is beside the suggestions."""
+    def export(self, file: Path | None = None) -> Exported:
+        """Write the labels with all answers in them; the default file is beside the answers."""
         table = self.labels()
-        return write_labels(table, file or self.db.parent / "reviewed" / folder.CSV_NAME, self.tokens), table
+        written = write_labels(table, file or self.db.with_name("reviewed.csv"), self.tokens)
+        fill_audit(self.suggestions, standing(self.db))
+        human = int((np.asarray(table.source) == HUMAN).sum())
+        return Exported(file=str(written), human=human, train=how_to_train(self.data, written, self.tokens))
 
     def labels(self) -> LabelTable:
-        decisions = Decisions(self.db, exclusive=False)
-        try:
-            return with_answers(self._base(), decisions.standing())
-        finally:
-            decisions.close()
+        """What was known, what `fewtags complete` filled in, and over it what people answered."""
+        completed = with_completed(self.known, self.suggestions.with_name(folder.CSV_NAME))
+        return with_answers(completed, standing(self.db))
 
     def labels_csv(self) -> str:
         return folder.csv_text(folder.label_columns(self.labels(), Tokens.parse(self.tokens)))
 
-    def _base(self) -> LabelTable:
-        return self.known
-
 
 def find_place(run: Path, data: str, suggestions: Path | None, db: Path | None, tokens: str | None) -> Place:
+    from fewtags.completion.known import same_data
     from fewtags.training.folder import RunFolder
 
-    recipe = RunFolder(run).recipe()
+    recipe, trained_on = RunFolder(run).recipe(), RunFolder(run).labels().data
     opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
+    known = known_table(opened.table, recipe) if same_data(data, trained_on) else opened.table
     file = suggestions_file(run, suggestions)
-    return Place(
-        run, opened, known_table(opened.table, recipe), file, db or file.with_name("review.sqlite"), tokens
-    )
+    return Place(run, opened, known, file, db or file.with_name("review.sqlite"), tokens)
 
 
 def suggestions_file(run: Path, given: Path | None) -> Path:
@@ -89,10 +88,11 @@ def suggestions_file(run: Path, given: Path | None) -> Path:
 
 def export(place: Place, file: Path, console: Console) -> None:
     """`fewtags review RUN DATA --export FILE`"""
-    written, table = place.export(file)
-    human = int((np.asarray(table.source) == HUMAN).sum())
-    console.print(f"{written}: {human} labels answered by people", soft_wrap=True, highlight=False)
-    console.print(f"To train on it: {how_to_train(place.data, written)}", soft_wrap=True, highlight=False)
+    if not place.db.is_file():
+        raise UserError(f"{place.db}: nothing is answered yet")
+    done = place.export(file)
+    console.print(f"{done.file}: {done.human} labels answered by people", soft_wrap=True, highlight=False)
+    console.print(f"To train on it: {done.train}", soft_wrap=True, highlight=False)
 
 
 def serve(place: Place, order: str, policy: Policy, open_page: bool, console: Console) -> None:
@@ -124,7 +124,6 @@ def make_parts(place: Place, order: str, console: Console) -> Parts:
     from fewtags.review.app import Parts
     from fewtags.review.attention import AttentionMaps
     from fewtags.review.images import Pictures
-    from fewtags.review.schemas import Exported
     from fewtags.review.session import Review
 
     table, source = place.data.table, place.data.images
@@ -132,16 +131,11 @@ def make_parts(place: Place, order: str, console: Console) -> Parts:
     with console.status("Reading the suggestions"):
         index = open_index(place.suggestions, names, cache_folder())
 
-    def write() -> Exported:
-        file, written = place.export()
-        human = int((np.asarray(written.source) == HUMAN).sum())
-        return Exported(file=str(file), human=human, train=how_to_train(place.data, file))
-
     return Parts(
         review=Review(index, names, Decisions(place.db)),
         pictures=Pictures(source, table.images),
         attention=AttentionMaps(place.run, source, table.images, table.categories),
-        export=write,
+        export=place.export,
         labels_csv=place.labels_csv,
         order=order,
         data=place.data.name,

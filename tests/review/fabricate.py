@@ -16,7 +16,6 @@ from fewtags.review.attention import NoAttentionError
 from fewtags.review.decisions import Decisions
 from fewtags.review.images import Pictures
 from fewtags.review.index import Names, open_index
-from fewtags.review.schemas import Exported
 from fewtags.review.security import Policy
 from fewtags.review.session import Review
 from fewtags.review.start import Place
@@ -142,15 +141,11 @@ def make_review(folder: Path, rows: list[dict] | None = None, count: int = 10) -
 
 
 def make_app(place: Place, review: Review, policy: Policy | None = None, attention: bool = True):
-    def export() -> Exported:
-        file, _ = place.export()
-        return Exported(file=str(file), human=0, train="")
-
     parts = Parts(
         review=review,
         pictures=Pictures(place.data.images, place.data.table.images),
         attention=GradientAttention(attention),  # type: ignore[arg-type]
-        export=export,
+        export=place.export,
         labels_csv=place.labels_csv,
         order="confident",
         data="photos",
