@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +21,11 @@ from fewtags.methods import METHODS, Method, Setting
 from fewtags.methods.variants import VARIANTS, method_class
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
+from fewtags.tags import Tag, chosen_tags
 from fewtags.training.folder import Labels, RunFolder
 from fewtags.training.prepare import choose_device
 
 ImageLike = str | Path | Image.Image
-
-
-@dataclass(frozen=True)
-class Tag:
-    category: str
-    probability: float
 
 
 class Tagger:
@@ -57,11 +51,7 @@ class Tagger:
 
     def tags(self, probabilities: np.ndarray, top: int | None = None, threshold: float | None = None) -> list[Tag]:
         """(C,) probabilities → the tags that pass."""
-        order = np.argsort(-probabilities, kind="stable")
-        least = np.array(self.labels.decision_thresholds) if threshold is None else threshold
-        passes = probabilities >= least if top is None or threshold is not None else np.ones_like(order, bool)
-        chosen = [i for i in order if passes[i]][:top]
-        return [Tag(self.categories[i], float(probabilities[i])) for i in chosen]
+        return chosen_tags(probabilities, self.categories, self.labels.decision_thresholds, top, threshold)
 
     def probabilities(self, images: Iterable[ImageLike]) -> np.ndarray:
         """(images, categories)."""

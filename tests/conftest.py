@@ -75,3 +75,11 @@ def trained(colours: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     out = tmp_path_factory.mktemp("runs") / "hst"
     return fewtags.train(colours, out=out, method="hst", known=0.5, **TINY)
+
+
+@pytest.fixture(scope="session")
+def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run as an ONNX file."""
+    from fewtags.export import export_onnx
+
+    return export_onnx(trained, tmp_path_factory.mktemp("onnx") / "tagger.onnx").path

@@ -54,11 +54,16 @@ def open_image(path: Path) -> Image.Image:
     """Decode a file completely, so that a truncated one fails here and not in the middle of training."""
     try:
         with Image.open(path) as image:
-            image.draft("RGB", (JPEG_SIDE, JPEG_SIDE))
-            image.load()
-            return as_rgb(ImageOps.exif_transpose(image))
+            return decoded(image)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as problem:
         raise _unreadable(path, problem) from problem
+
+
+def decoded(image: Image.Image) -> Image.Image:
+    """An image whose header alone was read → RGB, upright and whole."""
+    image.draft("RGB", (JPEG_SIDE, JPEG_SIDE))
+    image.load()
+    return as_rgb(ImageOps.exif_transpose(image))
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
