@@ -344,6 +344,35 @@ def export(
 
 
 @app.command()
+def serve(
+    source: Annotated[
+        Path, typer.Argument(metavar="RUN_OR_FILE", help="A run folder, or an ONNX file made by `fewtags export`.")
+    ],
+    host: Annotated[str, typer.Option(help="0.0.0.0 for every network; default this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="FEWTAGS_TOKEN", show_envvar=True, help="What clients have to send as bearer token."),
+    ] = None,
+    max_batch: Annotated[int, typer.Option(min=1, help="Images computed at a time.")] = 32,
+    max_wait_ms: Annotated[float, typer.Option(min=0, help="How long an image waits for others.")] = 5.0,
+    max_queue: Annotated[int, typer.Option(min=1, help="Images under way at once; beyond, 503.")] = 128,
+    max_images: Annotated[int, typer.Option(min=1, help="Images in one request.")] = 16,
+    max_image_mb: Annotated[float, typer.Option(min=0.001, help="Megabytes of one image's file.")] = 10.0,
+    max_pixels: Annotated[int, typer.Option(min=1, help="Width times height of one image.")] = 50_000_000,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to receive a request, or answer it.")] = 30.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Cores the model may use; default all.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Tag images over HTTP: POST them to /predict. See also /health, /categories and /metrics."""
+    from fewtags.serve.limits import Limits
+    from fewtags.serve.run import serve as serve_model
+
+    limits = Limits(max_batch, max_wait_ms, max_queue, max_images, max_image_mb, max_pixels, timeout)
+    serve_model(source, host, port, limits, token=token, device=device, threads=threads, console=console)
+
+
+@app.command()
 def methods(
     variants: Annotated[bool, typer.Option("--variants", help="Variants of hst too, for ablations.")] = False,
     json_: Json = False,
@@ -451,7 +480,7 @@ def review(
     from fewtags.review.security import Policy
 
     policy = Policy(host, port, token)
-    place = start.find_place(run, data, suggestions, db, tokens)
+    place = start.find_place(run, data, suggestions, db, tokens, console)
     if export is not None:
         return start.export(place, export, console)
     start.serve(place, order, policy, open_, console)

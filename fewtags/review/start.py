@@ -59,31 +59,37 @@ class Place:
         return folder.csv_text(folder.label_columns(self.labels(), Tokens.parse(self.tokens)))
 
 
-def find_place(run: Path, data: str, suggestions: Path | None, db: Path | None, tokens: str | None) -> Place:
+def find_place(
+    run: Path, data: str, suggestions: Path | None, db: Path | None, tokens: str | None, console: Console
+) -> Place:
     from fewtags.completion.known import same_data
     from fewtags.training.folder import RunFolder
 
     recipe, trained_on = RunFolder(run).recipe(), RunFolder(run).labels().data
     opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
     known = known_table(opened.table, recipe) if same_data(data, trained_on) else opened.table
-    file = suggestions_file(run, suggestions)
+    file = suggestions_file(run, suggestions) or make_suggestions(run, data, tokens, console)
     return Place(run, opened, known, file, db or file.with_name("review.sqlite"), tokens)
 
 
-def suggestions_file(run: Path, given: Path | None) -> Path:
-    """The file named, the one in the folder named, or the newest below the run."""
+def suggestions_file(run: Path, given: Path | None) -> Path | None:
+    """The file named, the one in the folder named, or the newest below the run; None: there is none yet."""
     if given is None:
         found = sorted(run.glob(f"**/{SUGGESTIONS}"), key=lambda path: path.stat().st_mtime)
-        if not found:
-            raise UserError(
-                f"{run}: no suggestions yet; name them with --suggestions, or make them: "
-                f"fewtags complete {run} DATA --out {run / 'completion'}"
-            )
-        return found[-1]
+        return found[-1] if found else None
     file = given / SUGGESTIONS if given.is_dir() else given
     if not file.is_file():
         raise UserError(f"--suggestions {given}: there is no such file; `fewtags complete` writes it")
     return file
+
+
+def make_suggestions(run: Path, data: str, tokens: str | None, console: Console) -> Path:
+    from fewtags.completion.complete import Wanted, complete
+
+    out = run / "suggestions"
+    console.print(f"No suggestions yet: making them, as `fewtags complete {run} {data} --out {out}` does")
+    complete(run, data, out, Wanted(tokens=tokens), console)
+    return out / SUGGESTIONS
 
 
 def export(place: Place, file: Path, console: Console) -> None:
