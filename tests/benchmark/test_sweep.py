@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import fewtags
+from fewtags import cli
 from fewtags.benchmark.results import COLUMNS, METRICS, read_results
 from fewtags.recipe import Recipe
 from tests.conftest import TINY, write_colours
@@ -214,8 +215,17 @@ def test_a_terminal_shows_a_table(colours: Path, tiny: Path, tmp_path: Path):
         ([], "Missing argument 'DATA...'"),
     ],
 )
-def test_a_users_mistake_is_one_message_and_exit_code_2(arguments: list[str], message: str, tmp_path: Path):
-    answer = command("benchmark", *arguments, "--out", tmp_path / "out")
-    assert answer.returncode == 2
-    assert message in answer.stderr
-    assert "Traceback" not in answer.stderr
+def test_a_users_mistake_is_one_message_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(sys, "argv", ["fewtags", "benchmark", *arguments, "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
