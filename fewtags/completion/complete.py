@@ -122,11 +122,14 @@ def _check(wanted: Wanted, data: str, out: Path) -> None:
         raise UserError(f"--out {out}: choose another folder than DATA, whose labels are not overwritten")
 
 
-def look_at(run: str | Path, data: str, wanted: Wanted, console: Console) -> Looked:
-    """Score every unknown entry, collect its evidence, and calibrate."""
+def look_at(run: str | Path, data: str, wanted: Wanted, console: Console, opened: Data | None = None) -> Looked:
+    """Score every unknown entry, collect its evidence, and calibrate.
+
+    `opened`: what `data` names, if it is at hand or on no disk.
+    """
     tagger, kept = load(run, wanted.device), read_kept(Path(run))
     _check_held_out(kept, wanted, run)
-    opened = open_data(data, tokens=wanted.tokens, difficult=tagger.recipe.difficult)
+    opened = opened or open_data(data, tokens=wanted.tokens, difficult=tagger.recipe.difficult)
     known = what_is_known(opened.table, data, tagger, kept.held, use_hidden=wanted.use_hidden)
     if not known.to_fill.any():
         raise UserError(f"{data}: no label is unknown, so there is nothing to complete")

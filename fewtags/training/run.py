@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
 from fewtags.batch import Batch
-from fewtags.data import open_data, summary
+from fewtags.data import Data, open_data, summary
 from fewtags.data import warnings as warnings_about
 from fewtags.errors import UserError
 from fewtags.methods import Method, Setting
@@ -61,8 +61,12 @@ def train(
     init: str | Path | None = None,
     time_budget: float | None = None,
     console: Console | None = None,
+    opened: Data | None = None,
 ) -> RunFolder:
-    """Train what `recipe` says on `data`, into the folder `out`; returns the folder."""
+    """Train what `recipe` says on `data`, into the folder `out`; returns the folder.
+
+    `opened`: what `data` names, if it is at hand or on no disk.
+    """
     console = console or Console(quiet=True)
     started = time.perf_counter()
     folder = RunFolder(out)
@@ -71,7 +75,7 @@ def train(
     recipe = resolved(recipe, device, definition(recipe.method))
     make_deterministic(recipe)
 
-    opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
+    opened = opened or open_data(data, tokens=tokens, difficult=recipe.difficult)
     console.print(summary(opened))
     prepared = prepare_labels(opened, recipe)
     _say_what_is_known(prepared, console)
