@@ -313,6 +313,7 @@ def convert(
 
     how: dict[str, Any] = {"to": to.value, "suggestions": suggestions, "prefix": prefix}
     how |= {"tokens": tokens, "difficult": difficult.value, "image_root": images}
+    how["say"] = lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True)
     written = convert_data(source, dest, parse_sample(sample), seed, size, **how)
     console.print(f"{written}: written", soft_wrap=True, highlight=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -39,16 +39,19 @@ def convert(
     suggestions: Path | None = None,
     prefix: str = "",
     image_root: Path | None = None,
+    say: Callable[[str], object] = lambda sentence: None,
 ) -> Path:
     """Write SRC in another format, whole or not at all. Returns what holds the labels.
 
     `sample`: so many TRAIN, TEST images, drawn by the seed. `size`: images are squashed to size x size JPEG;
     without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`;
-    `image_root`: see `open_data`.
+    `image_root`: see `open_data`. `say` is told how SRC was understood.
     """
     dest, form = Path(dest), layout(to)
     _check(dest, to, size, suggestions, prefix)
     data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult, image_root=image_root)
+    for note in data.notes:
+        say(note)
     suggested = None if suggestions is None else read_suggested(suggestions, data.table)
     if sample is not None:
         data = replace(data, table=data.table.rows(sampled_rows(data.table, sample, seed)))

@@ -106,6 +106,12 @@ def test_a_folder_with_something_in_it_is_refused(tags, tmp_path):
         convert(f"tags:{tags}", tmp_path / "out" / "mine.txt", progress=False)
 
 
+def test_says_how_the_source_was_understood(tags, tmp_path):
+    said = []
+    convert(f"tags:{tags}", tmp_path / "out", progress=False, say=said.append)
+    assert said == ["tags only: everything that is not tagged is unknown"]
+
+
 def test_a_bad_size(tags, tmp_path):
     with pytest.raises(UserError, match="--size 0: a side is at least 1 pixel"):
         convert(f"tags:{tags}", tmp_path / "out", size=0)

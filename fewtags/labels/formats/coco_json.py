@@ -66,7 +66,7 @@ def _loaded(
         np.concatenate([part.values for part in parts]),
         tuple(own or seeded_split(len(images), seed)),
     )
-    return Loaded(provenance.read(table, root / "labels"), root, notes)
+    return Loaded(provenance.read(table, root / "labels", strict=False), root, notes)
 
 
 def _part(root: Path, file: Path, content: dict[str, Any], unsaid: int) -> LabelTable:

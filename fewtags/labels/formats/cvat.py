@@ -60,7 +60,7 @@ def read(path: str | Path, seed: int = 0) -> Loaded:
     table = table_of(images, categories, rows, splits)
     if shapes := sum(_count(parsed, shape) for shape in SHAPES):
         notes = (*notes, f"{shapes} boxes and other shapes are left out: only tags are read")
-    return Loaded(provenance.read(table, root / "labels"), root, notes)
+    return Loaded(provenance.read(table, root / "labels", strict=False), root, notes)
 
 
 def _tagged_images(parsed: Parsed) -> Iterator[TaggedImage]:

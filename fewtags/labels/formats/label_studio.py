@@ -41,12 +41,15 @@ class Task(NamedTuple):
 
 
 def read(path: str | Path, seed: int = 0) -> Loaded:
-    """A folder with tasks.json (or one JSON file of another name), or the file; images beside it."""
-    file = _tasks_file(Path(path))
-    problems = Problems(str(file))
+    """A folder with tasks.json (or one JSON file of another name), or the file; images beside it.
+
+    Other JSON files beside tasks.json are exports of some of its tasks, and replace them.
+    """
+    file, *exports = _files(Path(path))
     left_out: list[str] = []
-    tasks = [_task(item, number, problems, left_out) for number, item in enumerate(_items(file), start=1)]
-    problems.raise_if_any()
+    newest = {_name(task): task for name in (file, *exports) for task in _tasks(name, left_out)}
+    tasks = list(newest.values())
+    problems = Problems(str(file.parent if exports else file))
     rows = [_row(task, problems) for task in tasks]
     categories = _categories(file.parent / CONFIG, tasks, rows, problems)
     images = _images(file.parent, tasks, problems)
@@ -57,10 +60,26 @@ def read(path: str | Path, seed: int = 0) -> Loaded:
     return Loaded(table_of(images, categories, rows, splits), file.parent, notes)
 
 
-def _tasks_file(path: Path) -> Path:
+def _files(path: Path) -> list[Path]:
+    """Label Studio names exports by their date, so the last by name is the newest."""
     if not path.is_dir():
-        return path
-    return path / TASKS if (path / TASKS).is_file() else only_json(path)
+        return [path]
+    if not (path / TASKS).is_file():
+        return [only_json(path)]
+    return [path / TASKS, *sorted(file for file in path.glob("*.json") if file.name != TASKS)]
+
+
+def _name(task: Task) -> str:
+    """What makes a task of an export the same as one that we wrote."""
+    return str((task.record or {}).get("image", task.address))
+
+
+def _tasks(file: Path, left_out: list[str]) -> list[Task]:
+    problems = Problems(str(file))
+    tasks = [_task(item, number, problems, left_out) for number, item in enumerate(_items(file), start=1)]
+    require_once([_name(task) for task in tasks], "image", problems)
+    problems.raise_if_any()
+    return tasks
 
 
 def _items(file: Path) -> list[Any]:

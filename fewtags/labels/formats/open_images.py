@@ -51,7 +51,7 @@ def read(path: str | Path) -> Loaded:
         _values(labels, images, list(categories)),
         tuple(split for split in files for _ in files[split]),
     )
-    return Loaded(provenance.read(table, root / "labels"), root, notes)
+    return Loaded(provenance.read(table, root / "labels", strict=False), root, notes)
 
 
 def write(table: LabelTable, folder: Path) -> None:

@@ -56,18 +56,25 @@ def _completed(table: LabelTable) -> np.ndarray:
     return np.zeros(table.values.shape, dtype=bool)
 
 
-def read(table: LabelTable, labels: Path) -> LabelTable:
-    """The table with confidence and source, if there are any beside the label file."""
+def read(table: LabelTable, labels: Path, strict: bool = True) -> LabelTable:
+    """The table with confidence and source, if there are any beside the label file.
+
+    `strict`: an entry of an image or a category that is not in the table is an error; other tools leave some out.
+    """
     file = meta_file(labels)
     if not file.is_file():
         return table
     entries = _read_entries(file)
     rows = pd.Index(table.images).get_indexer(pd.Index(entries["image"]))
     columns = pd.Index(table.categories).get_indexer(pd.Index(entries["category"]))
-    _check_found(file, entries, rows, columns)
-    stands = table.values[rows, columns] == entries["value"].to_numpy()
+    if strict:
+        _check_found(file, entries, rows, columns)
+    found = (rows >= 0) & (columns >= 0)
+    stands = found & (table.values[rows, columns] == entries["value"].to_numpy())
     confidence = np.full(table.values.shape, np.nan, dtype=np.float32)
-    source = np.where(table.values == UNKNOWN, "", GIVEN).astype(object)
+    given = np.where(table.values == UNKNOWN, "", GIVEN).astype(object)
+    source = given if table.source is None else table.source.copy()
+    source[rows[found], columns[found]] = given[rows[found], columns[found]]
     confidence[rows[stands], columns[stands]] = entries["confidence"].to_numpy()[stands]
     source[rows[stands], columns[stands]] = entries["source"].to_numpy()[stands]
     return replace(table, confidence=confidence, source=source)

@@ -149,4 +149,4 @@ def _loaded(
         notes.append(f"tags bring no split: a seeded 80/20 split (seed {seed})")
         splits = seeded_split(len(entries), seed)
     table = LabelTable(tuple(i for i, _ in entries), names, values, tuple(splits))
-    return Loaded(provenance.read(table, root / "labels"), root, tuple(notes))
+    return Loaded(provenance.read(table, root / "labels", strict=False), root, tuple(notes))

@@ -51,7 +51,7 @@ def read(path: str | Path, difficult: Literal["unknown", "absent"] = "unknown") 
     require_images(root, images, str(root))
     splits = tuple(split for split in LISTS for _ in ids[split])
     table = LabelTable(images, tuple(CATEGORIES), np.stack(rows), splits)
-    return Loaded(provenance.read(table, root / "labels"), root)
+    return Loaded(provenance.read(table, root / "labels", strict=False), root)
 
 
 def write(table: LabelTable, folder: Path) -> None:

@@ -134,6 +134,16 @@ def test_a_state_changed_by_hand_counts_as_given(tmp_path):
     assert table.source[0].tolist() == ["completed", "given"]
 
 
+def test_an_export_of_some_images_keeps_their_sources(tmp_path):
+    source = np.array([["completed", "completed"], ["", ""]], dtype=object)
+    values = np.array([[1, -1], [1, 1]], np.int8)
+    cvat.write(replace(a_table(), values=values, source=np.repeat(source[:1], 2, axis=0)), tmp_path)
+    pictures(tmp_path, a_table().images)
+    put(tmp_path, '<image name="test/b.jpg"><tag label="dog"/></image>', meta="")
+    table = cvat.read(tmp_path).table
+    assert (table.images, table.source.tolist()) == (("images/test/b.jpg",), [["completed"]])
+
+
 def test_what_cannot_be_written(tmp_path):
     with pytest.raises(UserError, match=r"'a\\x01' has a letter that XML cannot hold; rename it"):
         cvat.write(replace(a_table(), categories=("a\x01", "cat")), tmp_path)

@@ -160,6 +160,17 @@ def test_the_newest_annotation_counts_and_a_skipped_one_does_not(root):
     assert read_back(root)[0][2] == [0, 0, 1]
 
 
+def test_exports_beside_the_tasks_replace_some_of_them(root):
+    tasks = tasks_of(root)
+    for date, chosen in (("01", ["cat"]), ("02", ["car"])):
+        task = tasks[2] | {"id": 9, "annotations": [{"result": choices(present=chosen)}], "predictions": []}
+        text(root / f"project-1-at-2026-01-{date}.json", json.dumps([task]))
+    table = label_studio.read(root).table
+    assert table.images == a_table().images
+    assert table.values.tolist() == [[1, -1, 0], [1, 0, 1], [0, 0, 1]]
+    assert table.splits == a_table().splits
+
+
 def test_without_the_interface_the_categories_are_those_found(root):
     (root / "config.xml").unlink()
     table = label_studio.read(root).table
