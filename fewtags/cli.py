@@ -488,6 +488,53 @@ def review(
 
 
 @app.command()
+def simulate(
+    data: Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="simulation.csv, simulation.html and the runs.")],
+    start: Annotated[float, typer.Option(help="Share of the labels known before anybody is asked.")] = 0.05,
+    rounds: Annotated[int, typer.Option(help="How often to ask, answer and train again.")] = 5,
+    answers_per_round: Annotated[
+        float, typer.Option(help="Below 1 a share of all training labels, else a number.")
+    ] = 0.05,
+    orders: Annotated[
+        str, typer.Option(help="Orders of `review` to compare, separated by commas.")
+    ] = "value,uncertain,confident,random",
+    method: Annotated[str | None, typer.Option(help="Default the recipe's.", show_default=False)] = None,
+    recipe: Annotated[str, typer.Option(help="default, paper, released, a method's, or a YAML file.")] = "default",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting of the recipe.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "0",
+    keep_runs: Annotated[
+        bool, typer.Option("--keep-runs", help="Keep models and checkpoints too; else only the figures.")
+    ] = False,
+    tokens: Tokens = None,
+) -> None:
+    """What the loop complete → review → train is worth: the truth in DATA answers in place of a person.
+
+    Run it again to go on where it stopped.
+    """
+    from fewtags.recipe import Recipe
+
+    chosen = Recipe.load(recipe).override(set_ or [])
+    chosen = chosen if method is None else chosen.replace(method=method)
+
+    from fewtags.benchmark.cells import parse_seeds
+    from fewtags.simulation.simulate import simulate as run_simulation
+    from fewtags.simulation.terminal import simulation_summary
+    from fewtags.simulation.wanted import Wanted, parse_orders
+
+    wanted = Wanted(start, rounds, answers_per_round, parse_orders(orders), parse_seeds(seeds))
+    try:
+        outcome = run_simulation(data, chosen, out, wanted, tokens=tokens, keep_runs=keep_runs, console=console)
+    except KeyboardInterrupt:
+        errors.print("Stopped. Go on with the same command.", soft_wrap=True)
+        raise
+    console.print(simulation_summary(outcome.rows))
+    console.print(f"Rows {out / 'simulation.csv'}, page {outcome.page}", soft_wrap=True, highlight=False)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where the run folders and the report go.")] = Path("runs/demo"),
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "0",
