@@ -1,0 +1,1 @@
+"""What fewtags costs, measured: `make bench`. See docs/performance.md."""
