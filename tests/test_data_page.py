@@ -67,3 +67,10 @@ def test_the_general_command_runs_for_every_format(pets: LabelTable, form: str):
 def test_every_format_has_its_line():
     assert [name for name in FORMATS if f"`{name}:PATH`" not in PAGE] == []
     assert [name for name in LAYOUTS if f"| `{name}`" not in SECTION] == []
+
+
+def test_a_format_that_does_not_exist_is_the_users_mistake(pets: LabelTable):
+    answer = CliRunner().invoke(app, ["convert", "pets", "out", "--to", "yolo"])
+    assert answer.exit_code == 2
+    assert "'yolo' is not one of" in answer.output
+    assert not Path("out").exists()
