@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-FOLDS = 5
+FOLDS = 10
 MOST_ENTRIES = 200_000
 """A larger number of held-out entries is thinned before fitting; it would change nothing but the time."""
 SMALLEST = 1e-4

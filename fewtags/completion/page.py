@@ -36,6 +36,8 @@ def completion_page(report: dict[str, Any], out: Path) -> None:
 
 def headline(report: dict[str, Any]) -> str:
     filled, unknown = report["filled"], report["unknown"]
+    if not filled["present"] + filled["absent"]:
+        return f"None of the {count(unknown)} unknown labels could be filled in with enough confidence."
     text = (
         f"Of {count(unknown)} unknown labels {count(filled['present'])} were filled in as present and "
         f"{count(filled['absent'])} as absent: {percent(report['coverage'])}"
