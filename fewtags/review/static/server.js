@@ -83,6 +83,7 @@ export class Outbox {
   }
 
   #keep() {
+    document.body.dataset.waiting = this.waiting.length;
     if (this.waiting.length) localStorage.setItem(PREFIX + tab, JSON.stringify(this.waiting));
     else localStorage.removeItem(PREFIX + tab);
   }
