@@ -464,7 +464,7 @@ def review(
     order: Annotated[
         str, typer.Option(help="What is asked first: value (what teaches most), uncertain, confident or random.")
     ] = "value",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8765,
     host: Annotated[str, typer.Option(help="Other than this machine: needs --token.")] = "127.0.0.1",
     token: Annotated[
         str | None, typer.Option(envvar="FEWTAGS_TOKEN", help="A secret that visitors have to know.")
