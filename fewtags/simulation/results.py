@@ -20,13 +20,13 @@ from fewtags.simulation.rounds import FULL, START
 FILE = "simulation.csv"
 KEY = ("order", "seed", "round")
 COUNTS = ("answers", "presents_found")
-COLUMNS = (
-    *KEY,
-    *("answers", "asked", "known", "presents_found", "answers_per_present"),
+FIGURES = (
+    *("asked", "known", "answers_per_present"),
     *("mAP", "OF1", "CF1"),
     *("label_accuracy", "present_precision", "present_recall"),
     *("completeness", "completed_accuracy", "filled_precision", "filled_recall"),
 )
+COLUMNS = (*KEY, *COUNTS, *FIGURES)
 DIGITS = 4
 
 
@@ -36,7 +36,7 @@ def collected(figures: Iterable[dict[str, Any]], orders: Sequence[str]) -> pd.Da
     shown = [order for order in ORDERS if order in orders or any(row["order"] == order for row in found)]
     rows = [row for row in found if row["order"] != START]
     rows += [row | {"order": order} for row in found if row["order"] == START for order in shown]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(FIGURES, float))
     place = table["order"].map({name: place for place, name in enumerate((*shown, FULL))})
     table = table.assign(place=place).sort_values(["place", "seed", "round"]).drop(columns="place")
     return table.reset_index(drop=True)
