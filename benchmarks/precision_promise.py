@@ -3,10 +3,10 @@
     python -m benchmarks.precision_promise --masks 40 --out precision_promise.csv
     python -m benchmarks.precision_promise --data ../shared/coco --masks 10 --known 0.5 --out coco.csv
 
-Each mask draws anew which labels are known and which of them are held out, trains a model on the rest and completes.
+Each mask draws anew which labels are known and which of them are held out, trains a model on the rest, completes.
 Features of the frozen backbone are computed once for all masks. A row per mask, method, level and side goes to the
-CSV at once; run it again to go on. At 95 % confidence 40 masks may break the promise 6 times (99 % of the time they
-do not do so more often); coverage shows that it is not kept by filling nothing.
+CSV at once; run it again to go on. At 95 % confidence 40 masks may break the promise 6 times (99 % of the time it
+is not more often); coverage shows that it is not kept by filling nothing.
 """
 
 from __future__ import annotations
