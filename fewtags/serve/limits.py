@@ -11,8 +11,8 @@ from fewtags.errors import UserError
 
 @dataclass(frozen=True)
 class Limits:
-    max_batch: int = 32
-    """Images that the model computes at a time."""
+    max_batch: int = 8
+    """Images that the model computes at a time. Few, because a CPU gains nothing from more; a GPU does."""
     max_wait_ms: float = 5.0
     """How long an image waits for others to fill its batch."""
     max_queue: int = 128

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -210,6 +212,40 @@ def wait_until_ready(client: TestClient) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("never ready")
+
+
+def status_of(receive, **limits) -> tuple[int, str]:
+    """What the app answers to a request whose body comes from `receive`."""
+    app, sent = create_app(ColourModel(), Limits(**limits)), []
+
+    async def ask() -> None:
+        async def send(message) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/predict", "query_string": b"", "headers": []}
+        async with app.router.lifespan_context(app):
+            await app(scope, receive, send)
+
+    asyncio.run(ask())
+    return sent[0]["status"], json.loads(sent[1]["body"])["error"]
+
+
+def test_a_body_that_does_not_arrive_is_408():
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    status, message = status_of(never, timeout=0.2)
+    assert status == 408
+    assert message.startswith("the request has not arrived within 0.2 s")
+
+
+def test_a_client_that_leaves_in_the_middle_is_no_fault_of_ours():
+    messages = iter([{"type": "http.request", "body": b"x", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def leaves() -> dict:
+        return next(messages)
+
+    assert status_of(leaves) == (400, "the request ended before its body did")
 
 
 def test_health_before_and_after_the_warm_up():
