@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -16,6 +17,8 @@ OPEN, YES, NO, SKIPPED = range(4)
 STATES = ("open", "yes", "no", "skipped")
 VIEWS_KEPT = 8
 FIRST_LOOK, LONGEST_LOOK = 4096, 1 << 20
+FEW_MATCH = 4
+"""Few: fewer than one row in so many."""
 HELD_SECONDS = 120.0
 
 
@@ -28,6 +31,18 @@ class View:
     """(states,) int64."""
     looked: dict[str, int] = field(default_factory=dict)
     """Per order the place before which no matching row is open."""
+    ordered: tuple[str, np.ndarray] | None = None
+    """The matching rows in the order last asked for, if few match: else each question would search for them."""
+
+    def in_order(self, order: str, rows: np.ndarray) -> np.ndarray:
+        """The rows to look through: all, or if few match, only those."""
+        if self.counts.sum() * FEW_MATCH >= len(rows):
+            return rows
+        if self.ordered is None or self.ordered[0] != order:
+            parts = [rows[part][self.mask[rows[part]]] for part in slices(len(rows))]
+            self.ordered = order, np.concatenate(parts) if parts else rows
+            self.looked.clear()
+        return self.ordered[1]
 
     def recount(self, state: np.ndarray) -> None:
         self.counts = sum(
@@ -63,12 +78,13 @@ class Queue:
 
         `after`: only rows that come later than this one, to walk through answered ones.
         """
-        view, rows = self.view(filters), self.index.orders[order]
+        view = self.view(filters)
+        rows = view.in_order(order, self.index.orders[order])
         is_wanted = np.isin(np.arange(len(STATES)), list(wanted))
         only_open = set(wanted) == {OPEN}
         place = view.looked.get(order, 0) if only_open else 0
-        if after is not None:
-            place = max(place, int(np.flatnonzero(rows == after)[0]) + 1)
+        for found_at in np.flatnonzero(rows == after)[:1] if after is not None else ():
+            place = max(place, int(found_at) + 1)
         held = self._held_by_others(tab)
         found: list[int] = []
         look, first = FIRST_LOOK, None
@@ -77,7 +93,8 @@ class Queue:
             hits = np.flatnonzero(view.mask[part] & is_wanted[self.state[part]])
             if first is None:
                 first = place + int(hits[0]) if len(hits) else None
-            found += [int(row) for row in part[hits] if int(row) not in held][: count - len(found)]
+            free = (row for row in map(int, part[hits]) if row not in held)
+            found += islice(free, count - len(found))
             place, look = place + len(part), min(look * 2, LONGEST_LOOK)
         if only_open and after is None:
             view.looked[order] = len(rows) if first is None else first

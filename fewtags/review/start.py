@@ -62,12 +62,16 @@ class Place:
 def find_place(
     run: Path, data: str, suggestions: Path | None, db: Path | None, tokens: str | None, console: Console
 ) -> Place:
-    from fewtags.completion.known import same_data
     from fewtags.training.folder import RunFolder
 
-    recipe, trained_on = RunFolder(run).recipe(), RunFolder(run).labels().data
+    recipe = RunFolder(run).recipe()
     opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
-    known = known_table(opened.table, recipe) if same_data(data, trained_on) else opened.table
+    known = opened.table
+    if recipe.known < 1:
+        from fewtags.completion.known import same_data
+
+        if same_data(data, RunFolder(run).labels().data):
+            known = known_table(known, recipe)
     file = suggestions_file(run, suggestions) or make_suggestions(run, data, tokens, console)
     return Place(run, opened, known, file, db or file.with_name("review.sqlite"), tokens)
 

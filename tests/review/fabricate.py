@@ -83,10 +83,10 @@ def photo_suggestions(count: int = 10) -> list[dict]:
     return rows
 
 
-def many_suggestions(count: int, categories: int = 80, seed: int = 0) -> tuple[pa.Table, Names]:
-    """`count` rows over as many images as it takes, and the names they use."""
+def many_suggestions(count: int, categories: int = 80, seed: int = 0, first: int = 0) -> tuple[pa.Table, Names]:
+    """`count` rows over as many images as it takes, from entry `first` on, and the names they use."""
     rng = np.random.default_rng(seed)
-    images = [f"images/{number:07d}.jpg" for number in range(-(-count // categories))]
+    images = [f"images/{first // categories + number:07d}.jpg" for number in range(-(-count // categories))]
     names = [f"category {number}" for number in range(categories)]
     place = np.arange(count)
     p = rng.beta(0.3, 0.9, count).astype(np.float32)

@@ -25,7 +25,6 @@ from fewtags.review.security import Policy
 from tests.conftest import COLOURS, TINY
 from tests.review.browser import free_port
 from tests.review.fabricate import suggestion_table
-from tests.test_cli import fewtags
 
 
 def maps_of(run: Path, data: Path) -> AttentionMaps:
@@ -109,15 +108,13 @@ def test_review_answers_and_exports(trained: Path, colours: Path, suggestions: P
     body = {"image": item["image"], "category": "red", "answer": "no", "tab": "test", "request": "request-1"}
     assert call(f"{base}/answers", body)["state"] == "no"
     assert len(call(f"{base}/attention/0/0")["grid"]) >= 1
-    second = fewtags(*words[:-1], free_port())
-    assert second.returncode == 2
-    assert "another `fewtags review` answers into this file" in second.stderr
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    exported = fewtags(*words[:5], "--export", tmp_path / "labels.csv")
-    assert exported.returncode == 0, exported.stderr
-    assert "1 labels answered by people" in exported.stdout
-    assert "To train on it" in exported.stdout
+    place = start.find_place(trained, str(colours), suggestions, None, None, Console(quiet=True))
+    said = Console(record=True, width=400)
+    start.export(place, tmp_path / "labels.csv", said)
+    assert "1 labels answered by people" in (text := said.export_text())
+    assert "To train on it: put it and labels.meta.parquet into" in text
 
 
 def test_what_is_missing_is_told(trained: Path, colours: Path, suggestions: Path, tmp_path: Path):
