@@ -101,7 +101,8 @@ def export(place: Place, file: Path, console: Console) -> None:
     if not place.db.is_file():
         raise UserError(f"{place.db}: nothing is answered yet")
     done = place.export(file)
-    console.print(f"{done.file}: {done.human} labels answered by people", soft_wrap=True, highlight=False)
+    answered = "1 label" if done.human == 1 else f"{done.human:,} labels"
+    console.print(f"{done.file}: {answered} answered by people", soft_wrap=True, highlight=False)
     console.print(f"To train on it: {done.train}", soft_wrap=True, highlight=False)
 
 

@@ -58,7 +58,7 @@ def reason(category: str, origin: str, reasons: dict[str, Any]) -> list[str]:
         ordered = [across, within, own]
     else:
         ordered = [within, across, own] if "intra" in origin else [own, within]
-    return [sentence for sentence in ordered if sentence]
+    return [sentence[0].upper() + sentence[1:] for sentence in ordered if sentence]
 
 
 def _within(likelihood: float | None, known: Sequence[dict[str, Any]]) -> str | None:

@@ -113,7 +113,7 @@ def test_review_answers_and_exports(trained: Path, colours: Path, suggestions: P
     place = start.find_place(trained, str(colours), suggestions, None, None, Console(quiet=True))
     said = Console(record=True, width=400)
     start.export(place, tmp_path / "labels.csv", said)
-    assert "1 labels answered by people" in (text := said.export_text())
+    assert "1 label answered by people" in (text := said.export_text())
     assert "To train on it: put it and labels.meta.parquet into" in text
 
 

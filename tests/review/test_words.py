@@ -40,9 +40,9 @@ def test_what_decided_comes_first():
     known = [{"category": "keyboard", "p": 0.9}, {"category": "mouse", "p": 0.8}]
     alike = [{"image": "a", "similarity": 0.9}] * 3
     within = reason("monitor", "intra", found(intra=0.93, intra_because=known))
-    assert within[0] == "keyboard and mouse are known here: 0.93."
+    assert within[0] == "Keyboard and mouse are known here: 0.93."
     across = reason("monitor", "cross", found(cross=0.7, cross_because=alike, intra=0.93, intra_because=known))
     assert across[0] == "It resembles 3 images known to show a monitor."
-    assert across[1].startswith("keyboard and mouse")
+    assert across[1].startswith("Keyboard and mouse")
     assert reason("monitor", "model", found()) == ["Looking at the image alone, the classifier says 0.40."]
     assert "resembles" not in " ".join(reason("monitor", "none", found(cross=0.1, cross_because=alike)))

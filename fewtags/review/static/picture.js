@@ -23,7 +23,6 @@ export function show(item) {
   image.alt = `${item.image}: is the category ${item.category} in it?`;
   image.src = source(item.image_number, "full");
   heat.hidden = true;
-  frame.classList.remove("heated");
   document.getElementById("image-name").textContent = item.image;
   paint();
 }
@@ -71,22 +70,21 @@ async function paint() {
     tools.hidden = !wanted && tools.hidden && !grids.size;
     if (values) { draw(values); tools.hidden = false; }
     heat.hidden = !values;
-    frame.classList.toggle("heated", Boolean(values));
   } catch (problem) {
     if (problem instanceof Refusal && problem.message.includes("no attention")) available = false;
-    if (item === shown) { heat.hidden = true; tools.hidden = !available; frame.classList.remove("heated"); }
+    if (item === shown) { heat.hidden = true; tools.hidden = !available; }
   }
   if (available && !wanted) tools.hidden = false;
 }
 
-/** Yellow to red as attention grows; nothing where there is none. Enlarged smoothly by the browser. */
+/** A spotlight: the less attention, the darker. Where the model looked, the image stays as it is. */
 function draw(values) {
   const height = values.length, width = values[0].length;
   const small = new OffscreenCanvas(width, height);
   const pixels = new ImageData(width, height);
+  const flat = !values.flat().some((value) => value > 0);
   values.flat().forEach((value, place) => {
-    const [red, green, blue] = [255, Math.round(214 - 170 * value), Math.round(60 - 30 * value)];
-    pixels.data.set([red, green, blue, Math.round(255 * Math.min(1, value * 1.05))], 4 * place);
+    pixels.data.set([8, 8, 12, flat ? 0 : Math.round(255 * (1 - value ** 0.6))], 4 * place);
   });
   small.getContext("2d").putImageData(pixels, 0, 0);
   heat.width = heat.height = SMOOTH;

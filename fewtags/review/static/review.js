@@ -214,7 +214,7 @@ async function exportLabels() {
   await outbox.flush();
   try {
     const written = await call("/api/export", {});
-    $("exported-text").textContent = `${bulk.number(written.human)} answers are in ${written.file}. To train on it: ${written.train}`;
+    $("exported-text").textContent = `${written.human === 1 ? "1 answer is" : `${bulk.number(written.human)} answers are`} in ${written.file}. To train on it: ${written.train}`;
   } catch (problem) {
     $("exported-text").textContent = `Not exported: ${problem.message}`;
   }
