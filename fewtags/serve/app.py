@@ -60,11 +60,11 @@ def create_app(model: Model, limits: Limits | None = None, token: str | None = N
     return app
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     return request.app.state.service
 
 
-def authorised(request: Request) -> None:
+async def authorised(request: Request) -> None:
     """Compared in constant time, so that a token cannot be guessed letter by letter."""
     token = request.app.state.token
     given = request.headers.get("authorization", "")

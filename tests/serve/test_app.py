@@ -195,7 +195,7 @@ def test_limits_that_contradict_each_other():
 
 def test_an_answer_that_takes_too_long_is_504_and_gives_its_place_back():
     model = ColourModel()
-    with serving(model, timeout=0.3) as client:
+    with serving(model, timeout=2.0) as client:
         wait_until_ready(client)
         model.go_on.clear()
         answer = client.post("/predict", content=picture())
@@ -203,11 +203,11 @@ def test_an_answer_that_takes_too_long_is_504_and_gives_its_place_back():
         assert client.app.state.service.places.taken == 0  # type: ignore[attr-defined]
         assert client.post("/predict", content=picture()).status_code == 200
     assert answer.status_code == 504
-    assert answer.json()["error"].startswith("the request has not been tagged within 0.3 s; send fewer")
+    assert answer.json()["error"].startswith("the request has not been tagged within 2 s; send fewer")
 
 
 def wait_until_ready(client: TestClient) -> None:
-    for _ in range(500):
+    for _ in range(3000):
         if client.get("/health").status_code == 200:
             return
         time.sleep(0.01)

@@ -69,7 +69,7 @@ def test_an_exported_file_is_served_without_torch_and_what_is_queued_is_finished
 ):
     images = sorted((colours / "images").iterdir())[:4]
     expected = fewtags.load(trained).predict(images, threshold=0.0)
-    slow = ["--max-wait-ms", 1500, "--max-batch", 5]  # four images wait that long for a fifth
+    slow = ["--max-wait-ms", 4000, "--max-batch", 5]  # four images wait that long for a fifth
     with process(exported, *slow, "--token", "geheim") as (server, address):
         assert address.startswith("http://127.0.0.1:")
         assert ready(address)["runtime"].startswith("onnxruntime")
