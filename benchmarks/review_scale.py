@@ -8,7 +8,6 @@ Everything goes through the HTTP API in process, JSON included. The file and its
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -68,11 +67,12 @@ def measure(folder: Path, names: Names, questions: int) -> None:
         index = open_index(folder / "suggestions.parquet", names, folder / "cache")
     with timed("index, opened"):
         index = open_index(folder / "suggestions.parquet", names, folder / "cache")
-    review = Review(index, names, Decisions(folder / "review.sqlite"))
+    with timed("answers, read"):
+        review = Review(index, names, Decisions(folder / "review.sqlite"))
     with TestClient(app_of(review, names), base_url="http://127.0.0.1:8765") as client:
-        ask(client, questions)
+        with timed("all questions"):
+            ask(client, questions)
         bulk(client)
-    print(f"{'memory, most':26} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.0f} MB")
     review.decisions.close()
 
 
@@ -141,7 +141,16 @@ class Times:
 def timed(name: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
-    print(f"{name:26} {time.perf_counter() - started:8.2f} s", flush=True)
+    print(f"{name:26} {time.perf_counter() - started:8.2f} s, then {memory()}", flush=True)
+
+
+def memory() -> str:
+    """Own, and of mapped files, which the system takes back when it needs room; and the most there ever was."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    found = {
+        line.split(":")[0]: int(line.split()[1]) // 1024 for line in lines if line.startswith(("Rss", "VmHWM"))
+    }
+    return f"own {found['RssAnon']} MB, mapped {found['RssFile']} MB, most {found['VmHWM']} MB"
 
 
 if __name__ == "__main__":

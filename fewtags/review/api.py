@@ -105,7 +105,7 @@ def _add_answers(router: APIRouter, review: Review) -> None:
         if undone is None:
             return s.UndoAnswer(unit=None)
         unit, kind, rows = undone
-        item = s.Item.model_validate(review.item(rows[0])) if len(rows) == 1 else None
+        item = s.Item.model_validate(review.item(int(rows[0]))) if len(rows) == 1 else None
         return s.UndoAnswer(unit=unit, kind=kind, entries=len(rows), item=item)
 
     @router.get("/bulk")

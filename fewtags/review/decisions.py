@@ -10,9 +10,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -57,8 +58,7 @@ GROUP BY u.id ORDER BY u.id DESC
 """
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     image: str
     category: str
     answer: int
@@ -80,12 +80,8 @@ class Unit:
     answer: int
 
 
-@dataclass(frozen=True)
-class Undone:
-    unit: int
-    kind: str
-    entries: list[tuple[str, str, int]]
-    """(image, category, state now)."""
+Entries = Iterator[tuple[str, str, int]]
+"""(image, category, state): a stream, because a bulk may have millions."""
 
 
 class Decisions:
@@ -105,7 +101,7 @@ class Decisions:
             self._connection.close()
             self._guard.release()
 
-    def answer(self, answers: Sequence[Answer], tab: str, request: str, kind: str = "answer") -> int | None:
+    def answer(self, answers: Iterable[Answer], tab: str, request: str, kind: str = "answer") -> int | None:
         """Keep these answers as one unit. None: this request was kept before, and nothing was added."""
         with self.lock:
             try:
@@ -115,28 +111,43 @@ class Decisions:
                 self._ids = self._read_ids()  # names that were added are gone with the transaction
                 raise
 
-    def undo(self, tab: str, unit: int | None = None) -> Undone | None:
-        """Take back a unit: this one, else the tab's last, else the last from before this server started."""
+    def undo(self, tab: str, unit: int | None = None) -> tuple[int, str] | None:
+        """Take back a unit: this one, else the tab's last, else the last from before this server started.
+
+        Returns it and its kind; `entries_of` then says what stands in its place.
+        """
         with self.lock, self._connection:
             chosen = self._undoable(tab) if unit is None else self._standing(unit)
             if chosen is None:
                 return None
             self._connection.execute("UPDATE units SET undone = ? WHERE id = ?", (time.time(), chosen[0]))
-            return Undone(*chosen, self._connection.execute(AFTER_UNDO, chosen[:1]).fetchall())
+            return chosen
+
+    def entries_of(self, unit: int) -> Entries:
+        """The entries that a unit answered, with their state now."""
+        with self.lock:
+            yield from self._connection.execute(AFTER_UNDO, (unit,))
 
     def history(self, limit: int = 50) -> list[Unit]:
         """The newest units, undone ones too."""
         with self.lock:
             return [Unit(*row) for row in self._connection.execute(HISTORY, (limit,))]
 
-    def _insert(self, answers: Sequence[Answer], tab: str, request: str, kind: str) -> int | None:
+    def _insert(self, answers: Iterable[Answer], tab: str, request: str, kind: str) -> int | None:
         insert = "INSERT OR IGNORE INTO units (request, time, tab, kind) VALUES (?, ?, ?, ?)"
         added = self._connection.execute(insert, (request, time.time(), tab, kind))
         if not added.rowcount:
             return None
-        images = self._known("images", [answer.image for answer in answers])
-        categories = self._known("categories", [answer.category for answer in answers])
-        rows = ((images[a.image], categories[a.category], added.lastrowid, a.answer, a.previous) for a in answers)
+        rows = (
+            (
+                self._known("images", a.image),
+                self._known("categories", a.category),
+                added.lastrowid,
+                a.answer,
+                a.previous,
+            )
+            for a in answers
+        )
         self._connection.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
         return added.lastrowid
 
@@ -149,21 +160,20 @@ class Decisions:
         query = "SELECT id, kind FROM units WHERE undone IS NULL AND id = ?"
         return self._connection.execute(query, (unit,)).fetchone()
 
-    def _known(self, table: str, names: Iterable[str]) -> dict[str, int]:
-        """name → id; new names are added."""
+    def _known(self, table: str, name: str) -> int:
+        """The id of a name; a new one is added."""
         ids = self._ids[table]
-        for name in names:
-            if name not in ids:
-                added = self._connection.execute(f"INSERT INTO {table} (name) VALUES (?)", (name,))
-                ids[name] = int(added.lastrowid or 0)
-        return ids
+        if name not in ids:
+            added = self._connection.execute(f"INSERT INTO {table} (name) VALUES (?)", (name,))
+            ids[name] = int(added.lastrowid or 0)
+        return ids[name]
 
     def _read_ids(self) -> dict[str, dict[str, int]]:
         tables = ("images", "categories")
         return {table: dict(self._connection.execute(f"SELECT name, id FROM {table}")) for table in tables}
 
 
-def standing(path: Path) -> Iterator[tuple[str, str, int]]:
+def standing(path: Path) -> Entries:
     """(image, category, answer) of every entry that has one; a snapshot, whatever is answered meanwhile."""
     reader = sqlite3.connect(path, timeout=30)
     try:

@@ -5,7 +5,7 @@ rows match and which is next; the reasons, which are long, stay in an Arrow file
 
     image int32, category int16, probability float32, kind uint8 (decision and origin in one)
     keys int64, key_rows int32    sorted image * C + category, to find the row of an entry
-    order_*.npy int32             the rows in each order
+    order_* int32, place_* int32  the rows in each order, and the place of each row in it
     reasons.arrow                 score, intra, intra_because, cross, cross_because, by row
 """
 
@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,8 +32,10 @@ from fewtags.completion.suggestions import DECISIONS, ORIGINS, SCHEMA, read_sugg
 from fewtags.errors import UserError
 from fewtags.review.orders import ORDERS, order_rows
 
-FORMAT = 1
+FORMAT = 3
 ROWS_A_BATCH = 50_000
+ROWS_A_READ = 500
+"""Reasons are read in pieces of so many rows. Mapped, a look at one row would take in dozens of pages around it."""
 KEPT = 4
 """Indices kept in the cache; older ones are removed."""
 REASONS = ("score", "intra", "intra_because", "cross", "cross_because")
@@ -57,9 +60,11 @@ class Index:
         self.image, self.category, self.probability, self.kind = (self._mapped(name) for name in COLUMNS)
         self.keys, self.key_rows = self._mapped("keys"), self._mapped("key_rows")
         self.orders = {name: self._mapped(f"order_{name}") for name in ORDERS}
+        self.places = {name: self._mapped(f"place_{name}") for name in ORDERS}
         self.facts: dict[str, Any] = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        self._reasons = ipc.open_file(pa.memory_map(str(folder / "reasons.arrow")))
+        self._reasons = ipc.open_file(pa.OSFile(str(folder / "reasons.arrow")))
         self._first_rows = np.array(self.facts["first_rows"])
+        self._reading = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.probability)
@@ -86,7 +91,9 @@ class Index:
 
     def reasons(self, row: int) -> dict[str, Any]:
         batch = int(np.searchsorted(self._first_rows, row, side="right")) - 1
-        (found,) = self._reasons.get_batch(batch).slice(row - int(self._first_rows[batch]), 1).to_pylist()
+        with self._reading:  # one file, one place in it
+            piece = self._reasons.get_batch(batch)
+        (found,) = piece.slice(row - int(self._first_rows[batch]), 1).to_pylist()
         return found
 
     def _mapped(self, name: str) -> np.ndarray:
@@ -118,12 +125,16 @@ def _build_whole(suggestions: Path, names: Names, folder: Path) -> None:
 
 def build(suggestions: Path, names: Names, folder: Path) -> None:
     columns, first_rows = _split_columns(suggestions, names, folder / "reasons.arrow")
+    pa.default_memory_pool().release_unused()
     for name, column in columns.items():
         np.save(folder / f"{name}.npy", column)
     _write_keys(columns, names, suggestions, folder)
     for order in ORDERS:
         rows = order_rows(order, columns["probability"], columns["category"], names.known_present)
         np.save(folder / f"order_{order}.npy", rows)
+        places = np.empty_like(rows)
+        places[rows] = np.arange(len(rows), dtype=np.int32)
+        np.save(folder / f"place_{order}.npy", places)
     facts = {"format": FORMAT, "categories": len(names.categories), "first_rows": first_rows}
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
@@ -138,8 +149,10 @@ def _split_columns(suggestions: Path, names: Names, reasons: Path) -> tuple[dict
         for batch in _batches(suggestions):
             for name, codes in coder(batch, first_rows[-1]).items():
                 parts[name].append(codes)
-            writer.write_batch(batch.select(list(REASONS)))
-            first_rows.append(first_rows[-1] + batch.num_rows)
+            for start in range(0, batch.num_rows, ROWS_A_READ):
+                piece = batch.slice(start, ROWS_A_READ).select(list(REASONS))
+                writer.write_batch(piece)
+                first_rows.append(first_rows[-1] + piece.num_rows)
     empty = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
     return {name: np.concatenate([empty[name], *found]) for name, found in parts.items()}, first_rows[:-1]
 
@@ -150,7 +163,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
         yield from read_suggestions(path).to_batches(ROWS_A_BATCH)
         return
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
         if missing := [name for name in SCHEMA.names if name not in file.schema_arrow.names]:
             raise UserError(f"{path}: no column {', '.join(missing)}; is it a file of suggestions?")
         for batch in file.iter_batches(ROWS_A_BATCH, columns=SCHEMA.names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -50,5 +51,6 @@ def rank_in_category(worth: np.ndarray, category: np.ndarray) -> np.ndarray:
     grouped = np.lexsort((-worth, category))
     starts = np.searchsorted(category[grouped], np.arange(int(category.max(initial=-1)) + 1))
     ranks = np.empty(len(worth), dtype=np.float32)
-    ranks[grouped] = np.arange(len(worth)) - starts[category[grouped]]
+    for start, stop in pairwise([*starts, len(worth)]):  # one category at a time: little memory
+        ranks[grouped[start:stop]] = np.arange(stop - start)
     return ranks

@@ -10,14 +10,14 @@ from itertools import islice
 
 import numpy as np
 
-from fewtags.review.filters import Filters, slices
+from fewtags.review.filters import Filters
 from fewtags.review.index import Index
 
 OPEN, YES, NO, SKIPPED = range(4)
 STATES = ("open", "yes", "no", "skipped")
 VIEWS_KEPT = 8
 FIRST_LOOK, LONGEST_LOOK = 4096, 1 << 20
-FEW_MATCH = 4
+FEW_MATCH = 20
 """Few: fewer than one row in so many."""
 HELD_SECONDS = 120.0
 
@@ -34,21 +34,19 @@ class View:
     ordered: tuple[str, np.ndarray] | None = None
     """The matching rows in the order last asked for, if few match: else each question would search for them."""
 
-    def in_order(self, order: str, rows: np.ndarray) -> np.ndarray:
+    def in_order(self, order: str, index: Index) -> np.ndarray:
         """The rows to look through: all, or if few match, only those."""
-        if self.counts.sum() * FEW_MATCH >= len(rows):
-            return rows
+        if self.counts.sum() * FEW_MATCH >= len(index):
+            return index.orders[order]
         if self.ordered is None or self.ordered[0] != order:
-            parts = [rows[part][self.mask[rows[part]]] for part in slices(len(rows))]
-            self.ordered = order, np.concatenate(parts) if parts else rows
+            matching = np.flatnonzero(self.mask).astype(np.int32)
+            self.ordered = order, matching[np.argsort(index.places[order][matching])]
             self.looked.clear()
         return self.ordered[1]
 
     def recount(self, state: np.ndarray) -> None:
-        self.counts = sum(
-            (np.bincount(state[part][self.mask[part]], minlength=len(STATES)) for part in slices(len(state))),
-            np.zeros(len(STATES), np.int64),
-        )
+        counts = [np.count_nonzero((state == number) & self.mask) for number in range(1, len(STATES))]
+        self.counts = np.array([np.count_nonzero(self.mask) - sum(counts), *counts])
         self.looked.clear()
 
 
@@ -79,7 +77,7 @@ class Queue:
         `after`: only rows that come later than this one, to walk through answered ones.
         """
         view = self.view(filters)
-        rows = view.in_order(order, self.index.orders[order])
+        rows = view.in_order(order, self.index)
         is_wanted = np.isin(np.arange(len(STATES)), list(wanted))
         only_open = set(wanted) == {OPEN}
         place = view.looked.get(order, 0) if only_open else 0

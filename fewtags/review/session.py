@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fewtags.review.decisions import Answer, Decisions, standing
+from fewtags.review.decisions import Answer, Decisions, Entries, standing
 from fewtags.review.filters import Filters
 from fewtags.review.index import Index, Names
 from fewtags.review.queue import OPEN, STATES, Queue
 from fewtags.review.words import question, reason, spoken, suggestion, with_article
 
 SAMPLE_UNSURE, SAMPLE_RANDOM = 6, 6
+ROWS_AT_A_TIME = 100_000
 
 
 class NoSuchEntryError(Exception):
@@ -68,18 +69,18 @@ class Review:
                 self.queue.mark(row, answer)
             return Saved(unit, row, int(self.queue.state[row]), previous)
 
-    def undo(self, tab: str, unit: int | None = None) -> tuple[int, str, list[int]] | None:
+    def undo(self, tab: str, unit: int | None = None) -> tuple[int, str, np.ndarray] | None:
         """(unit, its kind, the rows it had answered); None: nothing to undo."""
         with self.lock:
             undone = self.decisions.undo(tab, unit)
             if undone is None:
                 return None
-            rows, states = self._located(undone.entries)
+            rows, states = self._located(self.decisions.entries_of(undone[0]))
             if len(rows) == 1:
                 self.queue.mark(int(rows[0]), int(states[0]))
             else:
                 self.queue.mark_many(rows, states)
-            return undone.unit, undone.kind, [int(row) for row in rows]
+            return *undone, rows
 
     def bulk_rows(self, filters: Filters, answer: str, level: float) -> np.ndarray:
         """Open rows that pass the filters, at or above the level for yes, at or below it for no."""
@@ -108,13 +109,18 @@ class Review:
             rows = self.bulk_rows(filters, answer, level)
             if len(rows) != expected:
                 raise ChangedError(f"{len(rows)} suggestions match now, {expected} when you looked; look again")
-            images, categories = self.names.images, self.names.categories
-            pairs = zip(self.index.image[rows].tolist(), self.index.category[rows].tolist(), strict=True)
-            answers = [Answer(images[image], categories[category], state, OPEN) for image, category in pairs]
+            answers = (Answer(image, category, state, OPEN) for image, category in self._entries(rows))
             if self.decisions.answer(answers, tab, request, "bulk") is None:
                 return 0
             self.queue.mark_many(rows, state)
             return len(rows)
+
+    def _entries(self, rows: np.ndarray) -> Iterator[tuple[str, str]]:
+        images, categories = self.names.images, self.names.categories
+        for start in range(0, len(rows), ROWS_AT_A_TIME):
+            part = rows[start : start + ROWS_AT_A_TIME]
+            codes = zip(self.index.image[part].tolist(), self.index.category[part].tolist(), strict=True)
+            yield from ((images[image], categories[category]) for image, category in codes)
 
     def row(self, image: str, category: str) -> int:
         codes = self.image_codes.get(image), self.category_codes.get(category)
@@ -159,13 +165,14 @@ class Review:
 
     def _restore(self) -> None:
         """The states of the rows, from all answers that stand."""
-        rows, states = self._located(list(standing(self.decisions.path)))
-        self.queue.mark_many(rows, states)
+        self.queue.mark_many(*self._located(standing(self.decisions.path)))
 
-    def _located(self, entries: list[tuple[str, str, int]]) -> tuple[np.ndarray, np.ndarray]:
+    def _located(self, entries: Entries) -> tuple[np.ndarray, np.ndarray]:
         """Rows and states; entries of an older file that are no longer suggested are left out."""
-        images = np.array([self.image_codes.get(image, -1) for image, _, _ in entries], dtype=np.int64)
-        categories = np.array([self.category_codes.get(category, -1) for _, category, _ in entries], np.int64)
-        states = np.array([state for _, _, state in entries], dtype=np.uint8)
-        rows = self.index.rows(images, categories)
-        return rows[rows >= 0], states[rows >= 0]
+        codes = (
+            (self.image_codes.get(image, -1), self.category_codes.get(category, -1), state)
+            for image, category, state in entries
+        )
+        found = np.fromiter(codes, dtype=np.dtype((np.int32, 3))).reshape(-1, 3)
+        rows = self.index.rows(found[:, 0], found[:, 1])
+        return rows[rows >= 0], found[rows >= 0, 2].astype(np.uint8)

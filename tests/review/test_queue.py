@@ -81,6 +81,8 @@ def test_answered_rows_can_be_walked_through(index: Index):
     assert queue.next(Filters(), "confident", [SKIPPED], 9, "a") == rows
     assert queue.next(Filters(), "confident", [SKIPPED], 9, "a", after=rows[1]) == rows[2:]
     assert queue.next(Filters(low=0.0, high=0.0), "confident", [SKIPPED], 9, "b") == []
+    elsewhere = int(np.argmax(index.probability < 0.5))  # a row that the filter does not pass
+    assert queue.next(Filters(low=0.5), "random", [OPEN], 1, "c", after=elsewhere) != []
 
 
 def test_few_views_are_kept(index: Index):
