@@ -28,7 +28,7 @@ def evaluate(
     """The metrics of metrics.json, for this run on this split of this data; unknown labels are left out."""
     tagger = load(run, device)
     opened = open_data(data, tokens=tokens, difficult=tagger.recipe.difficult)
-    table = aligned(opened.table.split(split), tagger.categories, data)
+    table = aligned(opened.table.split(split).without_completed(), tagger.categories, data)
     if not len(table):
         raise UserError(f"{data}: no image has split {split!r}")
     if not table.known.any():

@@ -66,5 +66,11 @@ class LabelTable:
     def split(self, name: str) -> LabelTable:
         return self.rows(np.flatnonzero(np.array(self.splits, dtype=object) == name))
 
+    def without_completed(self) -> LabelTable:
+        """The same with completed labels unknown again: what a model filled in must not judge a model."""
+        if self.source is None:
+            return self
+        return self.with_values(np.where(self.source == COMPLETED, UNKNOWN, self.values))
+
     def with_values(self, values: np.ndarray) -> LabelTable:
         return replace(self, values=values.astype(np.int8))

@@ -52,7 +52,7 @@ class Inputs:
 def prepare_labels(data: Data, recipe: Recipe) -> Prepared:
     """Split, limit, hide and hold out."""
     given = limited(data.table.split("train"), recipe.limit)
-    test = data.table.split("test")
+    test = data.table.split("test").without_completed()
     if not len(given):
         raise UserError(f"{data.name}: there are no training images; mark some rows with split `train`")
     visible = hide(given.values, recipe.known, recipe.seed)

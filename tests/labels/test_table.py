@@ -41,3 +41,12 @@ def test_rows_keep_the_asked_order(table):
 def test_a_table_that_contradicts_itself_cannot_be_made(values, splits, words):
     with pytest.raises(ValueError, match=words):
         LabelTable(("a", "b", "c"), ("dog", "car"), values, splits)
+
+
+def test_completed_labels_do_not_judge():
+    values = np.array([[1, -1, 1], [0, 1, -1]], np.int8)
+    source = np.array([["given", "completed", "human"], ["", "completed", "given"]], object)
+    table = LabelTable(("a", "b"), ("x", "y", "z"), values, ("test", "test"), source=source)
+    assert table.without_completed().values.tolist() == [[1, 0, 1], [0, 0, -1]]
+    without_source = LabelTable(("a", "b"), ("x", "y", "z"), values, ("test", "test"))
+    assert without_source.without_completed() is without_source
