@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: install demo demo-seeds test lint clean
+.PHONY: install demo demo-seeds bench test lint clean
 
 install: $(INSTALLED)
 
@@ -19,6 +19,11 @@ demo: $(INSTALLED)
 
 demo-seeds: $(INSTALLED)
 	$(BIN)/fewtags demo --seeds 2,3,4 --out runs/demo-seeds
+
+# Measures for hours; goes on where it stopped. `make bench BENCH='--cases heads/C80 --rounds 1'` measures a part.
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.bench $(BENCH)
+	$(BIN)/python -m benchmarks.tables docs/performance.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -8,11 +8,10 @@ from torch import Tensor
 
 from fewtags.batch import Batch
 from fewtags.losses.contrastive import unit
-from fewtags.methods.base import Moment, Setting
+from fewtags.methods.base import Method, Moment, Setting
 from fewtags.methods.hst import Hst
 from fewtags.recipe import Recipe
 from fewtags.training.data import Collate, KnownLabels
-from fewtags.training.prepare import random_folds
 
 PRESENT = 0.036
 """COCO's share of present labels: 2.9 of 80."""
@@ -22,7 +21,7 @@ COUNTED_IMAGES = 500
 LATE = Moment(epoch=99, progress=99.0)
 """After warm-up, so that pseudo labels are made."""
 
-SIZES = {
+SIZES: dict[str, object] = {
     "feature_size": 1024,
     "joint_size": 512,
     "word_size": 300,
@@ -32,28 +31,38 @@ SIZES = {
     "prototypes": 10,
 }
 CHANNELS = 2048
-AS_PRINTED = {
+TINY: dict[str, object] = {
+    "feature_size": 16,
+    "joint_size": 8,
+    "word_size": 5,
+    "classifier_size": 14,
+    "pair_size": 7,
+    "pair_hidden": 9,
+    "prototypes": 3,
+}
+"""Sizes for a smoke test."""
+AS_PRINTED: dict[str, object] = {
     "dropout": 0.0,
     "shortcut": False,
     "pool_map": False,
     "pair_prior": False,
     "contrast_queue": 0,
     "threshold_labels": "all",
-    "graph_smoothing": 20.0,
 }
 """Without what fewtags adds to the paper: the textbook must be able to say the same."""
 
 
 def make_labels(images: int, categories: int, known: float = KNOWN, seed: int = 0) -> np.ndarray:
-    """(images, categories) of -1, 0, +1."""
+    """(images, categories) of -1, 0, +1; each image holds equally many categories, two at least."""
     rng = np.random.default_rng(seed)
-    values = np.where(rng.random((images, categories)) < max(PRESENT, 1 / categories), 1, -1)
+    rank = rng.random((images, categories)).argsort(1).argsort(1)
+    values = np.where(rank < max(2, round(PRESENT * categories)), 1, -1)
     return np.where(rng.random(values.shape) < known, values, 0).astype(np.int8)
 
 
 def make_method(categories: int, channels: int = CHANNELS, seed: int = 0, **settings: object) -> Hst:
-    """hst as after some training: prototypes are there, and thresholds lie amid the evidence."""
-    recipe = Recipe().replace(**(SIZES | AS_PRINTED | settings))
+    """The default hst at the paper's sizes, as after some training: with prototypes, thresholds amid evidence."""
+    recipe = Recipe().replace(**({"graph_smoothing": 20.0} | SIZES | settings))
     labels = torch.from_numpy(make_labels(COUNTED_IMAGES, categories, seed=seed)).float()
     names = tuple(f"category {index}" for index in range(categories))
     torch.manual_seed(seed)
@@ -78,7 +87,7 @@ def make_batch(
 ) -> Batch:
     """Maps (images, channels, side, side) and what is known of them."""
     labels = make_labels(images, categories, known, seed)
-    folds = random_folds(labels.shape, seed) if crossfit else None
+    folds = np.random.default_rng(seed).integers(0, 2, labels.shape, dtype=np.int8) if crossfit else None
     maps = torch.relu(noise(images, channels, side, side, seed=seed))
     return Collate(KnownLabels(labels, folds=folds), seed)(([(row, 0) for row in range(images)], maps))
 
@@ -87,12 +96,12 @@ def noise(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def total(method: Hst, batch: Batch) -> Tensor:
-    """The loss of one training step."""
-    terms = method.losses(method(batch.inputs), batch, LATE).terms
-    return weighted(terms, method)
+def total(method: Method, batch: Batch, outputs: dict[str, Tensor] | None = None) -> Tensor:
+    """The loss of one training step; `outputs`: if the method has been run already."""
+    outputs = method(batch.inputs) if outputs is None else outputs
+    return weighted(method.losses(outputs, batch, LATE).terms, method)
 
 
-def weighted(terms: dict[str, Tensor], method: Hst) -> Tensor:
+def weighted(terms: dict[str, Tensor], method: Method) -> Tensor:
     weights = method.loss_weights(LATE)
     return torch.stack([weights.get(name, 1.0) * term for name, term in terms.items()]).sum()

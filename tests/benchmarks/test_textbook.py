@@ -12,28 +12,19 @@ from torch import Tensor
 from benchmarks import textbook
 from benchmarks.textbook import Textbook
 from benchmarks.unfold import unfolded
-from benchmarks.workload import LATE, make_batch, make_method, noise, total, weighted
+from benchmarks.workload import AS_PRINTED, LATE, TINY, make_batch, make_method, noise, total, weighted
 from fewtags.batch import Batch
 from fewtags.losses.contrastive import contrastive
 from fewtags.methods.hst import Hst
 from fewtags.transfer.intra import intra_evidence
 
 CATEGORIES, IMAGES, SIDE, CHANNELS = 6, 4, 3, 12
-SMALL = {
-    "feature_size": 16,
-    "joint_size": 8,
-    "word_size": 5,
-    "classifier_size": 14,
-    "pair_size": 7,
-    "pair_hidden": 9,
-    "prototypes": 3,
-}
 
 
 def method_of(**settings) -> Hst:
-    """With thresholds so low that labels are proposed."""
-    method = make_method(CATEGORIES, CHANNELS, **(SMALL | settings))
-    for part, low in ((method.intra, 0.45), (method.cross, 0.01)):
+    """With thresholds amid the evidence, so that each module proposes some labels."""
+    method = make_method(CATEGORIES, CHANNELS, **(TINY | AS_PRINTED | settings))
+    for part, low in ((method.intra, 0.481), (method.cross, 0.01)):
         part.threshold.theta.data.fill_(low)
     return method
 
@@ -70,7 +61,7 @@ def test_features_and_logits(messages):
 
 def test_pair_scores_and_evidence():
     method, batch = method_of(), batch_of()
-    features = noise(IMAGES, CATEGORIES, SMALL["feature_size"])
+    features = noise(IMAGES, CATEGORIES, TINY["feature_size"])
     rows = batch.pair_images, batch.pair_given
     ours = torch.sigmoid(method.intra.pair_logits(0, features, *rows, batch.labels, method.tagger.adjacency))
     theirs = textbook.pair_probabilities(features, unfolded(method).pairs)
@@ -87,7 +78,7 @@ def test_similarity_is_the_mean_of_the_cosines_that_are_there():
     reference.counts.copy_(torch.tensor([3, 2, 1, 0, 3, 3]))
     for category, count in enumerate(reference.counts):
         reference.vectors[category, count:] = 0
-    features = noise(IMAGES, CATEGORIES, SMALL["feature_size"])
+    features = noise(IMAGES, CATEGORIES, TINY["feature_size"])
     found = reference.similarity(features)
     close(found, textbook.prototype_similarity(features, reference.vectors, reference.counts))
     assert (found[:, 3] == 0).all()
@@ -96,7 +87,7 @@ def test_similarity_is_the_mean_of_the_cosines_that_are_there():
 @pytest.mark.parametrize("queue", [0, 5])
 def test_contrast_over_all_pairs_of_images(queue):
     batch = batch_of()
-    features = noise(IMAGES, CATEGORIES, SMALL["feature_size"])
+    features = noise(IMAGES, CATEGORIES, TINY["feature_size"])
     partners = (noise(CATEGORIES, queue, 16, seed=2), noise(CATEGORIES, queue, seed=3).sign()) if queue else ()
     close(contrastive(features, batch.labels, *partners), textbook.contrastive(features, batch.labels, *partners))
 
