@@ -63,6 +63,8 @@ def write_rows(path: Path, rows: int) -> None:
 
 
 def measure(folder: Path, names: Names, questions: int) -> None:
+    import fewtags.predict  # noqa: F401  (attention needs it, so that its memory counts)
+
     with timed("index, built or opened"):
         index = open_index(folder / "suggestions.parquet", names, folder / "cache")
     with timed("index, opened"):

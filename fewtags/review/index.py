@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import shutil
 import threading
@@ -35,7 +36,7 @@ from fewtags.review.orders import ORDERS, order_rows
 FORMAT = 3
 ROWS_A_BATCH = 50_000
 ROWS_A_READ = 500
-"""Reasons are read in pieces of so many rows. Mapped, a look at one row would take in dozens of pages around it."""
+"""Reasons are read in pieces of so many rows. Mapped, a look at one row would take in many pages around it."""
 KEPT = 4
 """Indices kept in the cache; older ones are removed."""
 REASONS = ("score", "intra", "intra_because", "cross", "cross_because")
@@ -95,6 +96,13 @@ class Index:
             piece = self._reasons.get_batch(batch)
         (found,) = piece.slice(row - int(self._first_rows[batch]), 1).to_pylist()
         return found
+
+    def rest(self, order: str) -> None:
+        """Nobody looks at this order just now: give its pages back. They are read again when needed."""
+        for array in (self.orders[order], self.places[order]):
+            mapped = getattr(array, "_mmap", None)
+            if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def _mapped(self, name: str) -> np.ndarray:
         path = self.folder / f"{name}.npy"

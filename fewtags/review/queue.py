@@ -15,7 +15,7 @@ from fewtags.review.index import Index
 
 OPEN, YES, NO, SKIPPED = range(4)
 STATES = ("open", "yes", "no", "skipped")
-VIEWS_KEPT = 8
+VIEWS_KEPT = 4
 FIRST_LOOK, LONGEST_LOOK = 4096, 1 << 20
 FEW_MATCH = 20
 """Few: fewer than one row in so many."""
@@ -57,6 +57,7 @@ class Queue:
         self.index = index
         self.state = np.zeros(len(index), dtype=np.uint8)
         self._views: OrderedDict[Filters, View] = OrderedDict()
+        self._order: str | None = None
         self._held: dict[str, tuple[float, frozenset[int]]] = {}
 
     def view(self, filters: Filters) -> View:
@@ -76,6 +77,7 @@ class Queue:
 
         `after`: only rows that come later than this one, to walk through answered ones.
         """
+        self._look_at(order)
         view = self.view(filters)
         rows = view.in_order(order, self.index)
         is_wanted = np.isin(np.arange(len(STATES)), list(wanted))
@@ -98,6 +100,11 @@ class Queue:
             view.looked[order] = len(rows) if first is None else first
         self._held[tab] = (time.monotonic(), frozenset(found))
         return found
+
+    def _look_at(self, order: str) -> None:
+        if self._order not in (None, order):
+            self.index.rest(self._order)
+        self._order = order
 
     def mark(self, row: int, state: int) -> None:
         before = self.state[row]

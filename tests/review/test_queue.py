@@ -85,6 +85,14 @@ def test_answered_rows_can_be_walked_through(index: Index):
     assert queue.next(Filters(low=0.5), "random", [OPEN], 1, "c", after=elsewhere) != []
 
 
+def test_an_order_that_rested_is_the_same_again(index: Index):
+    queue = Queue(index)
+    before = [queue.next(Filters(), order, [OPEN], 5, "a") for order in index.orders]
+    again = [queue.next(Filters(categories=frozenset([1])), order, [OPEN], 5, "a") for order in index.orders]
+    assert [queue.next(Filters(), order, [OPEN], 5, "a") for order in index.orders] == before
+    assert all(again)
+
+
 def test_few_views_are_kept(index: Index):
     queue = Queue(index)
     for step in range(queues.VIEWS_KEPT + 5):
