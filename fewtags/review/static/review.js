@@ -11,6 +11,7 @@ const $ = (id) => document.getElementById(id);
 let current = null;
 let ahead = [];
 let progress = null;
+let given = 0; // answers and undos so far: counts that were on their way meanwhile are old
 let generation = 0;
 let loading = null;
 const done = new Set(); // answered here: a list of questions that was on its way may still have them
@@ -51,6 +52,7 @@ async function fetchAhead(mine) {
   const query = filters.query();
   query.set("count", Math.min(20, AHEAD + 1 + outbox.waiting.length));
   query.set("tab", tab);
+  const [before, settled] = [given, !outbox.waiting.length];
   const last = ahead.at(-1) ?? current;
   if (walking() && last) query.set("after", last.row);
   let found;
@@ -66,7 +68,7 @@ async function fetchAhead(mine) {
   if (outbox.online) trouble("");
   const seen = new Set([current, ...ahead].filter(Boolean).map(key));
   ahead.push(...found.items.filter((item) => !done.has(key(item)) && !seen.has(key(item))));
-  setProgress(found.progress);
+  if (!progress || (settled && before === given)) setProgress(found.progress);
   if (!current && ahead.length) advance();
   picture.prefetch(ahead.slice(0, FEW));
 }
@@ -76,6 +78,7 @@ async function restart() {
   loading = null;
   ahead = [];
   current = null;
+  progress = null;
   done.clear();
   await settle();
 }
@@ -100,6 +103,7 @@ function answer(value) {
   if (!current || document.querySelector("dialog[open]")) return;
   const item = current;
   const body = { image: item.image, category: item.category, answer: value, tab, request: uid() };
+  given += 1;
   done.add(key(item));
   count(item.state, value);
   outbox.add({ path: "/api/answers", body, item, before: item.state });
@@ -111,6 +115,7 @@ function answer(value) {
 async function undo() {
   if (document.querySelector("dialog[open]")) return;
   const unsent = outbox.takeBack();
+  given += 1;
   if (unsent) {
     count(unsent.body.answer, unsent.before);
     return bringBack(unsent.item);
@@ -122,9 +127,19 @@ async function undo() {
     if (taken.unit === null) return say("Nothing to undo.");
     if (!taken.item) { await restart(); return say(`Took back ${bulk.number(taken.entries)} answers.`); }
     bringBack(taken.item);
-    setProgress(await call(`/api/progress?${filters.query(filters.SERVER)}`));
+    await recount();
   } catch (problem) {
     say(`Not undone: ${problem.message}`);
+  }
+}
+
+/** The server's counts, once they have every answer in them. */
+async function recount() {
+  for (;;) {
+    await outbox.flush();
+    const before = given;
+    const counts = await call(`/api/progress?${filters.query(filters.SERVER)}`);
+    if (before === given) return setProgress(counts);
   }
 }
 
