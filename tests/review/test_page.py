@@ -51,6 +51,8 @@ class Site:
     review: Review
     browser: Browser
     problems: list[str]
+    forgiven: tuple[str, ...] = ()
+    """How problems begin that belong to the test."""
 
     def open(self, path: str = "/", **how) -> Page:
         """A new window of its own; what its console complains about fails the test."""
@@ -76,7 +78,7 @@ def site(browser: Browser, tmp_path: Path) -> Iterator[Site]:
         for context in browser.contexts:
             context.close()
     review.decisions.close()
-    assert made.problems == []
+    assert [problem for problem in made.problems if not problem.startswith(made.forgiven)] == []
 
 
 def question(page: Page) -> str:
@@ -258,6 +260,7 @@ def test_nothing_is_lost_while_the_server_is_gone(browser: Browser, tmp_path: Pa
 
 
 def test_a_missing_image_can_be_skipped(site: Site, tmp_path: Path):
+    site.forgiven = ("Failed to load resource",)  # Chromium notes each failed image
     for path in (tmp_path / "data" / "images").iterdir():
         path.unlink()
     page = site.open()
@@ -265,7 +268,6 @@ def test_a_missing_image_can_be_skipped(site: Site, tmp_path: Path):
     expect(page.locator("#missing")).to_contain_text("cannot be shown")
     page.keyboard.press("s")
     saved(page, "0 of 37 answered, 1 skipped")
-    site.problems.clear()  # Chromium notes each failed image
 
 
 def test_the_attention_map(site: Site):

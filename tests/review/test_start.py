@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +22,8 @@ from fewtags.data import open_data
 from fewtags.errors import UserError
 from fewtags.review import start
 from fewtags.review.attention import AttentionMaps, NoAttentionError, scaled
+from fewtags.review.filters import Filters
+from fewtags.review.queue import OPEN, YES
 from fewtags.review.security import Policy
 from tests.conftest import COLOURS, TINY
 from tests.review.browser import free_port
@@ -115,6 +118,27 @@ def test_review_answers_and_exports(trained: Path, colours: Path, suggestions: P
     start.export(place, tmp_path / "labels.csv", said)
     assert "1 label answered by people" in (text := said.export_text())
     assert "To train on it: put it and labels.meta.parquet into" in text
+
+
+def test_from_a_run_to_labels_without_any_file_in_between(trained: Path, colours: Path, tmp_path: Path):
+    """Suggestions are made when there are none; what a person answers is in the labels that training reads."""
+    run, quiet = Path(shutil.copytree(trained, tmp_path / "run")), Console(quiet=True)
+    place = start.find_place(run, str(colours), None, None, None, quiet)
+    assert place.suggestions == run / "suggestions" / "suggestions.parquet"
+    hidden = place.known.values == 0
+    assert hidden.any()
+    review = start.make_parts(place, "value", quiet).review
+    assert len(review.index) == hidden.sum()
+    item = review.next(Filters(), "value", [OPEN], 1, "a")[0]
+    review.answer(item["image"], item["category"], YES, "a", "request-1")
+    review.decisions.close()
+    place.export(tmp_path / "data" / "reviewed.csv")
+    shutil.copytree(colours / "images", tmp_path / "data" / "images")
+    table = open_data(str(tmp_path / "data" / "reviewed.csv")).table
+    entry = table.images.index(item["image"]), table.categories.index(item["category"])
+    assert (table.values[entry], table.source[entry]) == (1, "human")
+    given = ~hidden
+    assert (table.values[given] == place.known.values[given]).all()
 
 
 def test_what_is_missing_is_told(trained: Path, colours: Path, suggestions: Path, tmp_path: Path):
