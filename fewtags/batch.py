@@ -30,6 +30,10 @@ class Batch:
     """(P,) which image of the batch holds the p-th known present entry."""
     pair_given: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     """(P,) which category it is."""
+    pair_holders: Tensor | None = None
+    """(b,) the images with any, in order, without repeats: from the loader, as a GPU would have to be asked."""
+    pair_places: Tensor | None = None
+    """(P,) which of `pair_holders` is the image of the p-th."""
 
     def to(self, device: torch.device) -> Batch:
         moved = {

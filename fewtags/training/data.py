@@ -137,6 +137,7 @@ class Collate:
         labels = self.known.labels[rows]
         targets, weights = weak_absents(labels, self.known, seed=[self.seed, *(view for _, view in chosen[:2])])
         image, category = np.nonzero(labels == 1)
+        holders, places = np.unique(image, return_inverse=True)
         return Batch(
             inputs=inputs,
             labels=torch.from_numpy(labels).float(),
@@ -147,6 +148,8 @@ class Collate:
             folds=_rows_of(self.known.folds, rows),
             pair_images=torch.from_numpy(image),
             pair_given=torch.from_numpy(category),
+            pair_holders=torch.from_numpy(holders),
+            pair_places=torch.from_numpy(places),
         )
 
 

@@ -145,7 +145,7 @@ class Blending(nn.Module):
         filled = torch.cat([filled_slots(part.vectors, part.counts) for part in references], dim=1)  # (C, K)
         eligible = (batch.labels == 0) & filled.any(1)
         category = draw_one(eligible)  # (B,)
-        where = eligible & functional.one_hot(category, eligible.shape[1]).bool()
+        where = eligible & (torch.arange(eligible.shape[1], device=category.device) == category.unsqueeze(1))
         chosen = vectors[category, draw_one(filled[category])]  # (B, D)
         own = outputs["features"].detach()[torch.arange(len(category), device=category.device), category]
         # Prototypes are directions. With the image's own length, a blend is neither dwarfed nor drowned by one.

@@ -13,6 +13,8 @@ from fewtags.losses.asymmetric import asymmetric
 from fewtags.losses.partial_bce import partial_bce, safe_ratio
 
 TargetKind = Literal["conditional", "both_known", "three_valued", "released"]
+Distinct = tuple[Tensor, Tensor]
+"""(b,) images without repeats, and (P,) each row's place among them."""
 SMALL_START = 0.1
 """Scale of the first scores when a prior is added to them."""
 CPU_BLOCK, GPU_BLOCK = 2**22, 2**26
@@ -60,9 +62,15 @@ class PairHead(nn.Module):
     def category_axes(self) -> dict[str, tuple[int, ...]]:
         return {"score": (0, 1), "score_bias": (0, 1)} if self.own_score else {}
 
-    def forward(self, features: Tensor, image_index: Tensor, given_index: Tensor) -> Tensor:
-        """Features (B, C, D), rows (P,) of (image, given j) → logits (P, C) of every i."""
-        images, image_row = torch.unique(image_index, return_inverse=True)
+    def forward(
+        self, features: Tensor, image_index: Tensor, given_index: Tensor, distinct: Distinct | None = None
+    ) -> Tensor:
+        """Features (B, C, D), rows (P,) of (image, given j) → logits (P, C) of every i.
+
+        `distinct`: the distinct images and each row's place among them, where they are known: looking for them
+        makes the host wait for a GPU.
+        """
+        images, image_row = distinct or torch.unique(image_index, return_inverse=True)
         reduced = self.reduce(features[images])  # (b, C, pair_size): images with at least one row
         if not self.released:
             reduced = torch.relu(reduced)
@@ -150,7 +158,8 @@ def pair_rows(labels: Tensor, targets_kind: TargetKind = "conditional") -> tuple
     elif targets_kind == "three_valued":
         needed = (labels != 0).any(1, keepdim=True).expand_as(labels)
     else:
-        needed = torch.ones_like(labels, dtype=torch.bool)
+        every = torch.arange(labels.numel(), device=labels.device)
+        return every // labels.shape[1], every % labels.shape[1]
     image_index, given_index = torch.nonzero(needed, as_tuple=True)
     return image_index, given_index
 

@@ -9,7 +9,7 @@ from fewtags.batch import Batch
 from fewtags.nn.dropout import Dropout
 from fewtags.nn.label_graph import PairCounts, count_pairs, shares_without_itself
 from fewtags.recipe import Recipe
-from fewtags.transfer.intra import PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
+from fewtags.transfer.intra import Distinct, PairHead, intra_evidence, pair_loss, pair_rows, pair_targets
 from fewtags.transfer.part import KnownEvidence, Transferred, crossfitted, teaching_labels, threshold_loss
 from fewtags.transfer.thresholds import make_threshold, pseudo_labels
 
@@ -59,18 +59,17 @@ class IntraTransfer(nn.Module):
     def evidence(self, features: Tensor, batch: Batch, adjacency: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, C) each: evidence of unknown entries, of known ones (cross-fitted), and whether there is any."""
         with torch.set_grad_enabled(self.recipe.dtl_gradient == "through" and torch.is_grad_enabled()):
-            rows = batch.pair_images, batch.pair_given
-            found = [self._evidence(fold, features, batch, adjacency, rows) for fold in range(len(self.heads))]
+            found = [self._evidence(fold, features, batch, adjacency) for fold in range(len(self.heads))]
         unknown, known = crossfitted([values for values, _ in found], batch.folds)
         return unknown, known, found[0][1]
 
-    def _evidence(
-        self, fold: int, features: Tensor, batch: Batch, adjacency: Tensor, rows: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
+    def _evidence(self, fold: int, features: Tensor, batch: Batch, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+        rows = batch.pair_images, batch.pair_given
         if self.recipe.intra_source == "statistical":
             likelihoods = self.shares(*rows, batch.labels, adjacency)
         else:
-            likelihoods = torch.sigmoid(self.pair_logits(fold, features, *rows, batch.labels, adjacency))
+            context = (*rows, batch.labels, adjacency, _holders(batch))
+            likelihoods = torch.sigmoid(self.pair_logits(fold, features, *context))
         recipe = self.recipe
         return intra_evidence(likelihoods, *rows, batch.labels, recipe.evidence, recipe.self_evidence)
 
@@ -85,32 +84,41 @@ class IntraTransfer(nn.Module):
         return shares_without_itself(counts, given, labels[images])
 
     def pair_logits(
-        self, fold: int, features: Tensor, images: Tensor, given: Tensor, labels: Tensor, adjacency: Tensor
+        self,
+        fold: int,
+        features: Tensor,
+        images: Tensor,
+        given: Tensor,
+        labels: Tensor,
+        adjacency: Tensor,
+        distinct: Distinct | None = None,
     ) -> Tensor:
         """Rows (P,) of (image, given j) → (P, C) logits of p_ij, for every i.
 
         With `pair_prior` the head says how an image differs from the average: the logit of `shares` is added.
         """
-        scores = self.heads[fold](features, images, given)
+        scores = self.heads[fold](features, images, given, distinct)
         if not self.recipe.pair_prior:
             return scores
         return scores + torch.logit(self.shares(images, given, labels, adjacency), eps=SMALLEST_SHARE)
 
     def _loss(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Tensor:
         """L_ist, each head on the pairs of its own fold."""
-        images, given = self._rows(batch)
+        images, given, distinct = self._rows(batch)
         targets = pair_targets(batch.targets, images, given, self.recipe.pair_targets)  # (P, C)
-        losses = []
+        losses, context = [], (images, given, batch.labels, adjacency, distinct)
         for fold in range(len(self.heads)):
-            scores = self.pair_logits(fold, self.dropout(features), images, given, batch.labels, adjacency)
+            scores = self.pair_logits(fold, self.dropout(features), *context)
             losses.append(self._pair_loss(scores, self._of_fold(targets, batch, images, fold)))
         return torch.stack(losses).mean()
 
-    def _rows(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(P,) image and (P,) given category of each row of pairs that teaches the head."""
+    def _rows(self, batch: Batch) -> tuple[Tensor, Tensor, Distinct | None]:
+        """(P,) image and (P,) given category of each row of pairs that teaches the head; the distinct images."""
         if self.recipe.pair_targets == "conditional":
-            return batch.pair_images, batch.pair_given
-        return pair_rows(batch.targets, self.recipe.pair_targets)
+            return batch.pair_images, batch.pair_given, _holders(batch)
+        images, given = pair_rows(batch.targets, self.recipe.pair_targets)
+        every = torch.arange(len(batch.targets), device=images.device)
+        return images, given, (every, images) if self.recipe.pair_targets == "released" else None
 
     def _of_fold(self, targets: Tensor, batch: Batch, images: Tensor, fold: int) -> Tensor:
         return targets if batch.folds is None else torch.where(batch.folds[images] == fold, targets, 0)
@@ -132,3 +140,10 @@ class IntraTransfer(nn.Module):
     def finish_walk(self, epoch: int) -> None:
         """Refit the threshold to the evidence that the head gives now."""
         self.threshold.fit(*self.seen.entries())
+
+
+def _holders(batch: Batch) -> Distinct | None:
+    """The images with a known present entry, and which of them each entry is in; None if nobody has looked."""
+    if batch.pair_holders is None or batch.pair_places is None:
+        return None
+    return batch.pair_holders, batch.pair_places

@@ -122,6 +122,7 @@ class LearnedThreshold(Threshold):
         self.register_buffer("started", torch.tensor(False))
         self.register_buffer("spread", torch.zeros(3))  # entries seen, their sum, their sum of squares
         self._slope_has_started = False
+        self._epoch: int | None = None
 
     @property
     def slope(self) -> Tensor:
@@ -156,20 +157,24 @@ class LearnedThreshold(Threshold):
         """logit of P(present | evidence = θ): ½, or where the next pseudo label's gain equals its cost."""
         return math.log(WRONG_COST) if self.target == "utility" else 0.0
 
+    def start_epoch(self, epoch: int) -> None:
+        """Look once an epoch whether τ has started: each look waits for the device."""
+        if epoch != self._epoch:
+            self._epoch, self._slope_has_started = epoch, bool(self.started)
+
     @torch.no_grad()
     def start_slope(self, evidence: Tensor, mask: Tensor) -> None:
         """Set τ to the evidence's spread where mask (B, C) is True, over the first batches; later, do nothing."""
         if self._slope_has_started:
             return
-        self._slope_has_started = bool(self.started)
-        if not self._slope_has_started:
-            used = evidence[mask].double()
-            self.spread += torch.stack([mask.sum(), used.sum(), used.square().sum()]).to(self.spread)
-            count, total, squares = self.spread.double()
-            variance = squares / count.clamp(min=1) - (total / count.clamp(min=1)) ** 2
-            if count > 1:
-                self.log_slope.copy_(variance.clamp(min=0.02**2).sqrt().log())
-            self.started.fill_(bool(count >= ENTRIES_FOR_SLOPE))
+        used = torch.where(mask, evidence, 0).double()
+        seen = torch.stack([mask.sum(), used.sum(), used.square().sum()]).to(self.spread)
+        self.spread += torch.where(self.started, 0, seen)
+        count, total, squares = self.spread.double()
+        variance = squares / count.clamp(min=1) - (total / count.clamp(min=1)) ** 2
+        log_spread = variance.clamp(min=0.02**2).sqrt().log().to(self.log_slope.dtype)
+        self.log_slope.copy_(torch.where(self.started | (count <= 1), self.log_slope, log_spread))
+        self.started.logical_or_(count >= ENTRIES_FOR_SLOPE)
 
     @torch.no_grad()
     def clamp_(self) -> None:

@@ -16,6 +16,7 @@ from benchmarks.workload import AS_PRINTED, LATE, TINY, make_batch, make_method,
 from fewtags.batch import Batch
 from fewtags.losses.contrastive import contrastive
 from fewtags.methods.hst import Hst
+from fewtags.training.data import Collate, KnownLabels
 from fewtags.transfer.intra import intra_evidence
 
 CATEGORIES, IMAGES, SIDE, CHANNELS = 6, 4, 3, 12
@@ -33,10 +34,8 @@ def batch_of(known: float = 0.5) -> Batch:
     """Many labels are present, so that every kind of pair occurs."""
     batch = make_batch(IMAGES, CATEGORIES, SIDE, CHANNELS, known)
     flip = noise(IMAGES, CATEGORIES, seed=5) > 0
-    labels = torch.where(flip, batch.labels.abs(), batch.labels)
-    batch.labels, batch.targets = labels, labels.clone()
-    batch.pair_images, batch.pair_given = torch.nonzero(labels == 1, as_tuple=True)
-    return batch
+    labels = torch.where(flip, batch.labels.abs(), batch.labels).numpy()
+    return Collate(KnownLabels(labels), 0)(([(row, 0) for row in range(IMAGES)], batch.inputs))
 
 
 def close(found: Tensor, expected: Tensor) -> None:
