@@ -121,7 +121,8 @@ class GatedGraph(nn.Module):
         update_gate = torch.sigmoid(update_in + update_own)
         reset_gate = torch.sigmoid(reset_in + reset_own)
         candidate = torch.tanh(candidate_in + self.candidate_from_state(reset_gate * states))
-        return torch.lerp(states, candidate, update_gate)
+        # Under autocast the layers give bfloat16 also for float32 states, and lerp mixes no types.
+        return torch.lerp(states, candidate.to(states.dtype), update_gate.to(states.dtype))
 
     @torch.no_grad()
     def start_closed(self) -> None:

@@ -42,8 +42,9 @@ class PseudoLabelAudit(Callback):
         for name, proposed in outputs["proposals"].items():
             self._count(f"pseudo/{name}_made", proposed.sum())
             if self.hidden is not None:
-                hidden = self.hidden[batch.image_index.cpu()].to(proposed.device)
-                self._count(f"pseudo/{name}_right", (proposed & (hidden == 1)).sum())
+                self.hidden = self.hidden.to(proposed.device)  # once; fetching rows from the host would wait
+                confirmed = self.hidden[batch.image_index] == 1
+                self._count(f"pseudo/{name}_right", (proposed & confirmed).sum())
 
     def _count(self, name: str, value: Tensor) -> None:
         self.counts[name] = self.counts[name] + value if name in self.counts else value

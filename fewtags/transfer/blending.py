@@ -91,8 +91,8 @@ class Blending(nn.Module):
     def __init__(self, recipe: Recipe, categories: int, own_prototypes: bool = True):
         super().__init__()
         self.recipe = recipe
-        self.instance_logit = nn.Parameter(torch.zeros(()))
-        self.prototype_logit = nn.Parameter(torch.zeros(()))
+        self.instance_logit = nn.Parameter(torch.zeros(()), requires_grad=recipe.blend_instances)
+        self.prototype_logit = nn.Parameter(torch.zeros(()), requires_grad=recipe.blend_prototypes)
         self.prototypes = (
             Prototypes(categories, recipe.feature_size, recipe.prototypes) if own_prototypes else None
         )
