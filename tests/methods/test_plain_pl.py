@@ -67,6 +67,6 @@ def test_gradient_differs_from_the_method_it_extends_and_all_known_is_exactly_tw
 def test_nothing_known_proposes_whatever_it_is_sure_of(name):
     """Nothing but its own predictions teaches it then: a run without any known label is refused earlier."""
     batch = batch_of(np.zeros_like(labels_of()))
-    step = make(name).losses({"logits": logits_for(batch)}, batch, LATE)
+    step = make(name, confidence=0.5).losses({"logits": logits_for(batch)}, batch, LATE)
     assert step.terms["known"].item() == 0
     assert torch.equal(step.proposals["own"], logits_for(batch) >= 0)

@@ -14,7 +14,7 @@ def test_network_is_that_of_ssgrl():
 
 
 def test_decides_on_the_logits_of_the_running_step():
-    method, batch = make("ssgrl_pl"), batch_of()
+    method, batch = make("ssgrl_pl", confidence=0.5), batch_of()
     outputs = method(batch.inputs)
     proposed = method.losses(outputs, batch, LATE).proposals["own"]
     assert proposed.any()

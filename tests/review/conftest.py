@@ -9,8 +9,9 @@ import pytest
 from tests.review.browser import CHROMIUM, NEEDED, chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
+    """Closed after the module: its event loop would be in the way of other tests of the same process."""
     if CHROMIUM is None:
         message = "no chromium here: the review page is NOT tested in a browser (apt-get install chromium)"
         if NEEDED:
