@@ -23,6 +23,9 @@ demo-seeds: $(INSTALLED)
 # Measures for hours; goes on where it stopped. `make bench BENCH='--cases heads/C80 --rounds 1'` measures a part.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+	$(BIN)/python -m benchmarks.prototypes
+	$(BIN)/python -m benchmarks.metrics
+	$(BIN)/python -m benchmarks.loading
 	$(BIN)/python -m benchmarks.tables docs/performance.md
 
 lint: $(INSTALLED)

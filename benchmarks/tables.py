@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks import record
 from benchmarks.cases import CONTENDERS, WHOLE
 from benchmarks.growth import growth
 from benchmarks.measure import Measured
@@ -24,6 +25,7 @@ from fewtags.files import write_text
 
 SIZE = ["module", "categories", "batch", "side", "known"]
 MARKED = re.compile(r"(<!-- table (?P<name>\S+) from (?P<path>\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+OTHERS = "others"
 DOES_NOT_FIT = "does not fit"
 NAMES = {
     "sd": "SD: category features",
@@ -133,6 +135,22 @@ TABLES: dict[str, Callable[[pd.DataFrame], Table]] = {module: _of(module) for mo
 TABLES["growth"] = exponents
 
 
+def others(figures: list[record.Figure]) -> Table:
+    """What the single scripts found."""
+    lines = [
+        (
+            figure.what,
+            record.shown(figure, figure.ours),
+            f"{record.shown(figure, figure.rival)} ({figure.rival_name})" if figure.rival else NOTHING,
+            _times(figure.ratio),
+            NOTHING if figure.target is None else f"{record.bound(figure)} {record.verdict(figure)}",
+        )
+        for figure in figures
+    ]
+    columns = ("what", "ours", "beside", "ours / beside", "target")
+    return Table("Prototypes, metrics, loading", columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
 def text(rows: pd.DataFrame) -> str:
     """All tables that have rows, for the terminal."""
     made = [table(rows) for table in TABLES.values()] if len(rows) else []
@@ -143,10 +161,13 @@ def regenerated(document: str, folder: Path) -> str:
     """The document with every marked table made again from its CSV below `folder`."""
 
     def replaced(match: re.Match[str]) -> str:
-        path = folder / match["path"]
-        if match["name"] not in TABLES:
-            raise UserError(f"there is no table {match['name']!r}; there are {', '.join(TABLES)}")
-        table = TABLES[match["name"]](pd.read_csv(path)) if path.is_file() else None
+        path, name = folder / match["path"], match["name"]
+        if name not in (*TABLES, OTHERS):
+            raise UserError(f"there is no table {name!r}; there are {', '.join((*TABLES, OTHERS))}")
+        if not path.is_file():
+            table = None
+        else:
+            table = others(record.read(path)) if name == OTHERS else TABLES[name](pd.read_csv(path))
         made = markdown([table] if table is not None and table.rows else [])
         return f"{match[1]}\n{made}\n\n{match[4]}"
 
