@@ -27,6 +27,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.loading
 	$(BIN)/python -m benchmarks.tables docs/performance.md
+	$(BIN)/python -m benchmarks.charts docs/performance.png
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -37,9 +37,8 @@ def write_photographs(folder: Path, count: int, size: tuple[int, int], seed: int
     rng = np.random.default_rng(seed)
     names = [f"{index:04d}.jpg" for index in range(count)]
     for name in names:
-        shapes = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize(
-            size, Image.Resampling.BICUBIC
-        )
+        blobs = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8))
+        shapes = blobs.resize(size, Image.Resampling.BICUBIC)
         grain = rng.normal(0, 6, (size[1], size[0], 1))
         pixels = (np.asarray(shapes) + grain).clip(0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(folder / name, quality=90)
@@ -111,20 +110,20 @@ def inference(backbone: Backbone, count: int, side: int) -> Figure:
     images = torch.randn(min(BATCH, count), 3, side, side)
     plain, fast = backbone.eval(), fastest(backbone, images[:1])
     last = images.contiguous(memory_format=torch.channels_last)
-
-    def run(network: torch.nn.Module, given: torch.Tensor) -> Callable[[], int]:
-        @torch.inference_mode()
-        def repeat() -> int:
-            for _ in range(max(1, count // len(given))):
-                network(given)
-            return max(1, count // len(given)) * len(given)
-
-        return repeat
-
     for network, given in ((plain, images), (fast, last)):
-        run(network, given[:2])()
-    before, after = per_second(run(plain, images)), per_second(run(fast, last))
+        passed(network, given, 1)  # the first pass is slow
+    before = per_second(lambda: passed(plain, images, count))
+    after = per_second(lambda: passed(fast, last, count))
     return Figure("loading", f"{backbone.name} at {side}², inference", after, before, "as it comes", "images/s")
+
+
+@torch.inference_mode()
+def passed(network: torch.nn.Module, batch: torch.Tensor, count: int) -> int:
+    """Pass batches through until `count` images are done; how many were."""
+    passes = -(-count // len(batch))
+    for _ in range(passes):
+        network(batch)
+    return passes * len(batch)
 
 
 def caching(backbone: Backbone, count: int, side: int) -> Figure:
@@ -139,20 +138,12 @@ def caching(backbone: Backbone, count: int, side: int) -> Figure:
             )
             data = CachedMaps(maps)
             rows = [(row, 0) for row in range(len(data))]
-            return sum(
-                len(data.__getitems__(rows[start : start + BATCH])[0]) for start in range(0, len(rows), BATCH)
-            )
+            batches = (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
+            return sum(len(data.__getitems__(batch)[0]) for batch in batches)
 
-        first = per_second(run)
-        second = per_second(run)
-    return Figure(
-        "loading",
-        f"{backbone.name} at {side}², cached features, second run",
-        second,
-        first,
-        "first run",
-        "images/s",
-    )
+        first, second = per_second(run), per_second(run)
+    what = f"{backbone.name} at {side}², cached features, second run"
+    return Figure("loading", what, second, first, "first run", "images/s")
 
 
 def main(arguments: list[str]) -> int:

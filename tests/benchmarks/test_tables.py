@@ -1,8 +1,13 @@
 """What is shown of the measurements, and how targets are judged."""
 
+import importlib.util
+import re
+
 import pytest
 
-from benchmarks.tables import regenerated, side_by_side, summary, text
+from benchmarks.bench import FOLDER
+from benchmarks.charts import chart
+from benchmarks.tables import TABLES, regenerated, side_by_side, summary, text
 from benchmarks.targets import TARGETS, Target
 from fewtags.errors import UserError
 from tests.benchmarks.fabricate import row, rows, too_large
@@ -82,3 +87,25 @@ def test_document_tables_are_made_again_from_the_csv(tmp_path):
     assert "No rows yet" in regenerated(document.replace("results.csv", "none.csv"), tmp_path)
     with pytest.raises(UserError, match="there is no table 'sdd'"):
         regenerated(document.replace("table sd ", "table sdd "), tmp_path)
+
+
+def test_the_page_shows_what_the_csv_files_hold_and_every_table():
+    page = (FOLDER / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert regenerated(page, FOLDER) == page
+    assert set(re.findall(r"<!-- table (\S+) from", page)) == {*TABLES, "others"}
+
+
+def test_every_command_of_the_page_is_there():
+    page = (FOLDER / "docs" / "performance.md").read_text(encoding="utf-8")
+    for module in re.findall(r"python -m (\S+)", page):
+        assert importlib.util.find_spec(module) is not None, module
+
+
+def test_chart_draws_time_and_memory_of_what_fits(tmp_path):
+    measured = [row("sd", contender, size) for contender in ("ours", "textbook") for size in (20, 80)]
+    measured += [too_large(module="sd", contender="textbook", categories=1000), row("sd", "ours", 1000)]
+    figure = chart(rows(*measured))
+    time_of_sd = figure.axes[0]
+    drawn = {line.get_label(): list(line.get_xdata()) for line in time_of_sd.get_lines()}
+    assert drawn == {"ours": [20, 80, 1000], "textbook": [20, 80]}
+    figure.savefig(tmp_path / "chart.png")
