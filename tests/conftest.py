@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,8 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from fewtags.export import export_onnx
 
     return export_onnx(trained, tmp_path_factory.mktemp("onnx") / "tagger.onnx").path
+
+
+def obey_ctrl_c() -> None:
+    """For a child process: Ctrl-C reaches it even where the tests run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

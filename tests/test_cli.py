@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import COLOURS, TINY, write_colours
+from tests.conftest import COLOURS, TINY, obey_ctrl_c, write_colours
 
 
 def fewtags(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -206,11 +206,11 @@ def _everything(screen: int) -> str:
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(colours: Path, tmp_path: Path):
     out = tmp_path / "run"
     arguments = ["train", colours, "--method", "plain", *settings(), "--set", "epochs=100000", "--out", out]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fewtags", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    for _ in range(600):
-        if (out / "history.csv").is_file():
+    program = [sys.executable, "-m", "fewtags", *map(str, arguments)]
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=obey_ctrl_c)
+    history = out / "history.csv"
+    for _ in range(600):  # the first epochs' checkpoints are then there
+        if history.is_file() and len(history.read_text().splitlines()) > 3:
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)

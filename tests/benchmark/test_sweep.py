@@ -18,7 +18,7 @@ import fewtags
 from fewtags import cli
 from fewtags.benchmark.results import COLUMNS, METRICS, read_results
 from fewtags.recipe import Recipe
-from tests.conftest import TINY, write_colours
+from tests.conftest import TINY, obey_ctrl_c, write_colours
 from tests.test_cli import fewtags as command
 
 GRID = ["--methods", "plain,hst.intra_only,full_labels", "--known", "0.3,0.5", "--seeds", "0,1"]
@@ -158,7 +158,8 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(colours: Path, tiny: Path, tm
     asked = ["benchmark", colours, "--methods", "plain", "--known", "0.5", "--seeds", "0,1", "--recipe", tiny]
     asked += ["--set", "epochs=300", "--out", out]
     program = [sys.executable, "-m", "fewtags", *map(str, asked)]
-    sweep = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    sweep = subprocess.Popen(program, **pipes, preexec_fn=obey_ctrl_c)
     history = out / "runs" / "colours_plain_0.5_0" / "history.csv"
     for _ in range(1200):
         if history.is_file() and len(history.read_text().splitlines()) > 3:
