@@ -1,29 +1,41 @@
-"""Files are written whole or not at all: into a temporary file beside the target, then moved over it."""
+"""Files are written whole or not at all: into a draft beside the target, then moved over it.
+
+A process that is killed while it writes leaves its draft behind. The next one that writes the same file takes the
+draft over, so that nothing piles up and nobody has to tidy.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fewtags.faults import telling
+
+DRAFT = "draft"
+
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; it replaces `path` if the block ends well, else it vanishes.
+    """Yield a draft to write to; it replaces `path` if the block ends well, else it vanishes.
 
-    The temporary name keeps the suffix, because pandas, Pillow and NumPy read the format from it.
+    The draft's name keeps the suffix, because pandas, Pillow and NumPy read the format from it. A full disk or a
+    folder that cannot be written to becomes a `UserError` that names the file.
     """
     target = Path(path).resolve()  # a symlink stays a symlink
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix}")
-    try:
-        yield draft
-        _flush_to_disk(draft)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with telling(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _draft_of(target) as draft:
+            try:
+                yield draft
+                _flush_to_disk(draft)
+                os.replace(draft, target)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -34,6 +46,39 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def write_text(path: str | Path, text: str) -> None:
     """UTF-8, and line ends as given on every system."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def is_draft(path: Path) -> bool:
+    return path.name.startswith(".") and f".{DRAFT}" in path.suffixes
+
+
+@contextmanager
+def _draft_of(target: Path) -> Iterator[Path]:
+    """One name per target. If another process is writing the same file just now, a name of our own."""
+    draft = target.with_name(f".{target.stem}.{DRAFT}{target.suffix}")
+    claim = _claim(draft)
+    if claim is None:
+        draft = draft.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}.{DRAFT}{target.suffix}")
+    try:
+        yield draft
+    finally:
+        if claim is not None:
+            os.close(claim)
+
+
+def _claim(draft: Path) -> int | None:
+    """A descriptor whose lock the system drops when this process ends, however it ends; None: it is taken."""
+    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == draft.stat().st_ino:  # else its last owner has just moved it away
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):  # taken, or moved away
+        pass
+    except OSError:  # a file system without locks
+        draft.unlink(missing_ok=True)
+    os.close(descriptor)
+    return None
 
 
 def _flush_to_disk(path: Path) -> None:

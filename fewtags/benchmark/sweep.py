@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from fewtags.benchmark.cells import Block, Cell
@@ -20,6 +19,7 @@ from fewtags.benchmark.pool import Ended, Pool, describe
 from fewtags.benchmark.progress import Lines, LiveTable, State
 from fewtags.errors import UserError
 from fewtags.files import write_text
+from fewtags.locks import alone_in
 from fewtags.recipe import Recipe
 
 REDRAW = 0.5
@@ -61,7 +61,7 @@ def benchmark(
     plan = Plan(data, blocks, recipe, Path(out))
     plan.check(redo)
     costs = Costs(plan.base, sizes(plan.cells if redo else plan.left(), plan.base, tokens))
-    with _alone(plan.folder):
+    with alone_in(plan.folder, "benchmark"):  # two sweeps would overwrite each other's rows
         plan.start(redo)
         for cell in plan.left():
             if plan.is_finished(cell):  # the sweep was stopped before it could write the row
@@ -73,25 +73,15 @@ def benchmark(
 
 
 def finish(plan: Plan, cell: Cell, keep_runs: bool) -> dict[str, Any]:
-    """Write a finished run's row; then its large files are not needed any more."""
-    row = plan.record(cell)
+    """A finished run's large files are not needed any more; its row comes last, so that none is kept by a kill."""
     if not keep_runs:
         plan.tidy(cell)
-    return row
+    return plan.record(cell)
 
 
 def check_jobs(jobs: int) -> None:
     if jobs < 1:
         raise UserError(f"--jobs {jobs}: at least one run has to go on")
-
-
-def _alone(folder: Path) -> Any:
-    """Two sweeps in one folder would overwrite each other's rows."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        return FileLock(folder / ".lock").acquire(timeout=0)
-    except Timeout as problem:
-        raise UserError(f"{folder}: another `fewtags benchmark` is running there; wait for it") from problem
 
 
 def _report(plan: Plan) -> Path | None:

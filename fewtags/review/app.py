@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +49,18 @@ def create_app(parts: Parts, policy: Policy) -> FastAPI:
     app.include_router(api_routes(parts))
     _add_pages(app, parts)
     app.add_exception_handler(UserError, _users_mistake)
+    app.add_exception_handler(sqlite3.OperationalError, _not_kept)
     app.add_middleware(Guard, policy=policy)
     return app
 
 
 def _users_mistake(request: Request, problem: Exception) -> Response:
     return JSONResponse({"detail": str(problem)}, 422)
+
+
+def _not_kept(request: Request, problem: Exception) -> Response:
+    """The disk is full, or cannot be written to. The page keeps the answer and tries again."""
+    return JSONResponse({"detail": f"not saved yet, the disk does not take it: {problem}"}, 507)
 
 
 def _add_pages(app: FastAPI, parts: Parts) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
 from fewtags.errors import UserError
+from fewtags.faults import telling
+from fewtags.locks import Lock
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS images (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -90,10 +90,12 @@ class Decisions:
     def __init__(self, path: Path):
         self.path = path
         self.lock = threading.RLock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with telling(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         self._guard = _guard(path)
         self._connection = _connect(path)
-        self.opened = time.time()
+        self.before = self._last_unit()
+        """The last unit of earlier servers. By number, not by time: a clock may go backwards."""
         self._ids = self._read_ids()
 
     def close(self) -> None:
@@ -154,7 +156,11 @@ class Decisions:
     def _undoable(self, tab: str) -> tuple[int, str] | None:
         query = "SELECT id, kind FROM units WHERE undone IS NULL AND {} ORDER BY id DESC LIMIT 1"
         own = self._connection.execute(query.format("tab = ?"), (tab,)).fetchone()
-        return own or self._connection.execute(query.format("time < ?"), (self.opened,)).fetchone()
+        return own or self._connection.execute(query.format("id <= ?"), (self.before,)).fetchone()
+
+    def _last_unit(self) -> int:
+        (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM units").fetchone()
+        return int(last)
 
     def _standing(self, unit: int) -> tuple[int, str] | None:
         query = "SELECT id, kind FROM units WHERE undone IS NULL AND id = ?"
@@ -198,12 +204,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _guard(path: Path) -> FileLock:
-    guard = FileLock(f"{path}.lock")
-    try:
-        guard.acquire(timeout=0)
-    except Timeout as problem:
-        raise UserError(
-            f"{path}: another `fewtags review` answers into this file; use its page, or end it first"
-        ) from problem
+def _guard(path: Path) -> Lock:
+    busy = "another `fewtags review` answers into this file"
+    guard = Lock(path.with_name(f"{path.name}.lock"), path, busy, ", or use its page")
+    guard.acquire()
     return guard

@@ -11,13 +11,13 @@ rows match and which is next; the reasons, which are long, stay in an Arrow file
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import mmap
 import os
 import shutil
 import threading
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,9 @@ import pyarrow.parquet as pq
 
 from fewtags.completion.suggestions import DECISIONS, ORIGINS, SCHEMA, read_suggestions
 from fewtags.errors import UserError
+from fewtags.faults import telling
+from fewtags.files import DRAFT
+from fewtags.locks import Lock
 from fewtags.review.orders import ORDERS, order_rows
 
 FORMAT = 3
@@ -115,20 +118,34 @@ def open_index(suggestions: Path, names: Names, cache: Path) -> Index:
     folder = cache / "review" / _fingerprint(suggestions, names)
     if not (folder / "facts.json").is_file():
         _build_whole(suggestions, names, folder)
-    os.utime(folder)
+    with contextlib.suppress(OSError):  # a cache that can only be read
+        os.utime(folder)
     _remove_old(folder)
     return Index(folder)
 
 
 def _build_whole(suggestions: Path, names: Names, folder: Path) -> None:
-    draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
-    draft.mkdir(parents=True)
+    lock = Lock(folder.parent / ".lock", folder, "another process is making an index")
+    with telling(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    lock.acquire(-1)
     try:
-        build(suggestions, names, draft)
+        _remove_drafts(folder.parent)
         if not folder.exists():  # else somebody built the same meanwhile
-            os.replace(draft, folder)
+            draft = folder.with_name(f".{folder.name}.{DRAFT}")
+            draft.mkdir()
+            with telling(folder):
+                build(suggestions, names, draft)
+                os.replace(draft, folder)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove_drafts(folder.parent)
+        lock.release()
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Only who has the lock builds, so that any other draft was left by a process that was killed."""
+    for path in folder.glob(f".*.{DRAFT}"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def build(suggestions: Path, names: Names, folder: Path) -> None:

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fewtags.benchmark.recipes import differences, portable, settled
 from fewtags.data import Data, summary
+from fewtags.durations import duration
 from fewtags.errors import UserError
 from fewtags.files import write_text
+from fewtags.locks import alone_in
 from fewtags.methods.variants import definition, method_class
 from fewtags.recipe import Recipe
 from fewtags.report.words import percent, points
@@ -29,7 +30,6 @@ from fewtags.simulation.rounds import FULL, START, Player, Round, read_figures
 from fewtags.simulation.truth import Known, Truth, open_truth
 from fewtags.simulation.wanted import Wanted
 from fewtags.training.prepare import choose_device, make_backbone, prepare_inputs, prepare_labels
-from fewtags.training.timing import duration
 
 SETTINGS = "simulation.json"
 
@@ -57,7 +57,7 @@ def simulate(
     base = settled(recipe).replace(known=1.0)  # what is hidden is `start`'s to say
     truth = open_truth(data, base, tokens)
     settings = settings_of(truth, base, wanted)
-    with _alone(out):
+    with alone_in(out, "simulate"):
         check_same(out, settings)
         write_text(out / SETTINGS, json.dumps(settings, indent=2, ensure_ascii=False))
         console.print(summary(truth.data))
@@ -105,14 +105,6 @@ def cache_features(data: Data, recipe: Recipe, console: Console) -> None:
         device = choose_device(recipe.device)
         full = recipe.replace(**definition(recipe.method))
         prepare_inputs(data, prepare_labels(data, full), make_backbone(full).to(device), device, False, console)
-
-
-def _alone(folder: Path) -> Any:
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        return FileLock(folder / ".lock").acquire(timeout=0)
-    except Timeout as problem:
-        raise UserError(f"{folder}: another `fewtags simulate` is running there; wait for it") from problem
 
 
 class _Simulation:
