@@ -125,7 +125,7 @@ def open_index(suggestions: Path, names: Names, cache: Path) -> Index:
 
 
 def _build_whole(suggestions: Path, names: Names, folder: Path) -> None:
-    lock = Lock(folder.parent / ".lock", folder, "another process is making an index")
+    lock = Lock(folder.parent.with_suffix(".lock"), folder, "another process is making an index")
     with telling(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     lock.acquire(-1)
