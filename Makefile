@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: install demo demo-seeds bench test lint clean
+.PHONY: install demo demo-seeds bench torture test lint clean docs dist coverage
 
 install: $(INSTALLED)
 
@@ -29,6 +29,11 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.tables docs/performance.md
 	$(BIN)/python -m benchmarks.charts docs/performance.png
 
+# Kills every command at random moments, over a hundred times; then the long tests.
+torture: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m torture --ignore tests/test_packaging.py
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,5 +43,20 @@ test: lint
 	@command -v chromium >/dev/null || echo "WARNING: no chromium here: the tests of the review page in a browser are SKIPPED (apt-get install chromium)" >&2
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
+# The documentation site, into site/: any warning is an error.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# Wheel and sdist, into dist/; then both are installed into a new environment and used outside of this folder.
+dist: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/pytest -m torture tests/test_packaging.py
+
+# All tests, with coverage: a table, htmlcov/, and the line in README.md.
+coverage: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term --cov-report=html --cov-report=json
+	$(BIN)/python -m tests.coverage_line README.md
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache site htmlcov .coverage* coverage.json

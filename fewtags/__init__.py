@@ -16,9 +16,20 @@ from fewtags.recipe import Recipe
 
 if TYPE_CHECKING:
     from fewtags.predict import Tagger
+    from fewtags.tags import Tag
 
 __version__ = "0.1.0"
-__all__ = ["Recipe", "UserError", "__version__", "evaluate", "load", "train"]
+__all__ = ["Recipe", "Tag", "Tagger", "UserError", "__version__", "evaluate", "load", "train"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Classes that are heavy to import come when they are asked for."""
+        if name not in ("Tag", "Tagger"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fewtags import predict
+
+        return getattr(predict, name)
 
 
 def train(
