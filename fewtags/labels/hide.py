@@ -19,23 +19,27 @@ def hide(values: np.ndarray, known: float, seed: int) -> np.ndarray:
 
     u is drawn once per entry, so the sets kept by one seed are nested: what is known at 0.1 is known at 0.2.
     """
-    kept = _draw(values.shape, seed, HIDE_STREAM) < _share(known, "known")
+    kept = _draw(values.shape, seed, HIDE_STREAM) < checked_share(known, "known")
     return np.where(kept, values, UNKNOWN).astype(np.int8)
 
 
 def held_out(values: np.ndarray, share: float, seed: int) -> np.ndarray:
     """(n, C) → (n, C) bool: the known entries with v < share, v independent of the u of `hide`."""
-    drawn = _draw(values.shape, seed, HOLD_OUT_STREAM) < _share(share, "holdout")
+    drawn = _draw(values.shape, seed, HOLD_OUT_STREAM) < checked_share(share, "holdout")
     return drawn & (values != UNKNOWN)
 
 
 def _draw(shape: tuple[int, ...], seed: int, stream: int) -> np.ndarray:
+    return generator(seed, stream).random(shape)
+
+
+def generator(seed: int, stream: int) -> np.random.Generator:
     if seed < 0:
         raise UserError(f"seed={seed}: a seed is 0 or more")
-    return np.random.default_rng((stream, seed)).random(shape)
+    return np.random.default_rng((stream, seed))
 
 
-def _share(share: float, name: str) -> float:
+def checked_share(share: float, name: str) -> float:
     if not 0 <= share <= 1:
         raise UserError(f"{name}={share}: a share is between 0 and 1")
     return share

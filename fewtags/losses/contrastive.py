@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fewtags.losses.partial_bce import safe_ratio
+from fewtags.losses.partial_bce import batch_ratio
+from fewtags.processes.together import rank
 
 SMALLEST_NORM = 1e-6
 """Shorter vectors are not blown up to unit length: their gradient would explode."""
@@ -20,6 +21,7 @@ def contrastive(
     partners: Tensor | None = None,
     partner_labels: Tensor | None = None,
     absent_pairs: Literal["ignore", "include"] = "ignore",
+    whole: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """Features (B, C, D), labels (B, C), partners (C, Q, D) and their labels (C, Q) (0: empty slot) → scalar.
 
@@ -28,24 +30,31 @@ def contrastive(
     With `absent_pairs="include"` pairs of two absents join the second kind (the paper's "otherwise").
 
     Two images of the batch make one pair (m < n), as do an image and a partner. Pairs of two partners, which
-    have no gradient, are left out.
+    have no gradient, are left out. `whole`: features and labels of the batch of all processes, if this one has
+    only B images of it; it then takes the pairs whose first image is its own.
     """
     own = unit(features).transpose(0, 1)  # (C, B, D)
     own_labels = labels.transpose(0, 1)  # (C, B)
     others, other_labels = own, own_labels
+    if whole is not None:
+        others, other_labels = unit(whole[0]).transpose(0, 1), whole[1].transpose(0, 1)
     if partners is not None and partner_labels is not None:
-        others = torch.cat([own, unit(partners).to(own.dtype)], dim=1)  # (C, B + Q, D)
-        other_labels = torch.cat([own_labels, partner_labels.to(labels.dtype)], dim=1)
+        others = torch.cat([others, unit(partners).to(own.dtype)], dim=1)  # (C, B + Q, D)
+        other_labels = torch.cat([other_labels, partner_labels.to(labels.dtype)], dim=1)
     cosines = torch.bmm(own, others.transpose(1, 2)).float()  # (C, B, B + Q)
-    alike, unlike = _pairs(own_labels, other_labels, absent_pairs == "include")
-    pull = safe_ratio(((1 - cosines) * alike).sum(), alike.sum())
-    push = safe_ratio(((1 + cosines) * unlike).sum(), unlike.sum())
+    first = 0 if whole is None else rank() * len(features)
+    alike, unlike = _pairs(own_labels, other_labels, absent_pairs == "include", first)
+    pull = batch_ratio(((1 - cosines) * alike).sum(), alike.sum())
+    push = batch_ratio(((1 + cosines) * unlike).sum(), unlike.sum())
     return (pull + push) / 2
 
 
-def _pairs(own: Tensor, others: Tensor, absent_pairs: bool) -> tuple[Tensor, Tensor]:
-    """Labels (C, B) and (C, B + Q), the first B the same → pairs to pull, pairs to push, (C, B, B + Q)."""
-    once = torch.ones(own.shape[1], others.shape[1], dtype=torch.bool, device=own.device).triu(1)  # (B, B + Q)
+def _pairs(own: Tensor, others: Tensor, absent_pairs: bool, place: int = 0) -> tuple[Tensor, Tensor]:
+    """Labels (C, B) and (C, B + Q), the first B the same → pairs to pull, pairs to push, (C, B, B + Q).
+
+    `place`: where among the others the own ones begin.
+    """
+    once = torch.ones(own.shape[1], others.shape[1], dtype=torch.bool, device=own.device).triu(1 + place)
     first, second = own.unsqueeze(2), others.unsqueeze(1)
     alike = (first == 1) & (second == 1) & once
     unlike = (first * second == -1) & once

@@ -7,6 +7,8 @@ from typing import Literal
 from torch import Tensor
 from torch.nn import functional
 
+from fewtags.processes.together import size, total
+
 Normalization = Literal["batch", "image", "categories"]
 
 
@@ -42,7 +44,7 @@ def normalized(losses: Tensor, weights: Tensor, normalization: Normalization) ->
         return losses.sum() / max(losses.numel(), 1)
     if normalization == "image":
         return safe_ratio(losses.sum(1), weights.sum(1)).sum() / max(len(losses), 1)
-    return safe_ratio(losses.sum(), weights.sum())
+    return batch_ratio(losses.sum(), weights.sum())
 
 
 def elementwise_bce(logits: Tensor, labels: Tensor) -> Tensor:
@@ -56,6 +58,14 @@ def elementwise_bce(logits: Tensor, labels: Tensor) -> Tensor:
     return losses.masked_fill(unknown, 0)
 
 
-def safe_ratio(total: Tensor, count: Tensor) -> Tensor:
-    """total / count, and total itself (a zero with its graph) where nothing was counted."""
-    return total / count.masked_fill(count == 0, 1)
+def safe_ratio(part: Tensor, count: Tensor) -> Tensor:
+    """part / count, and part itself (a zero with its graph) where nothing was counted."""
+    return part / count.masked_fill(count == 0, 1)
+
+
+def batch_ratio(part: Tensor, count: Tensor) -> Tensor:
+    """Σ part / Σ count over the whole batch, of which each process has a share: the mean of what they return.
+
+    DDP averages over processes, so that gradients become those of one process with the whole batch.
+    """
+    return safe_ratio(part, count) if size() == 1 else safe_ratio(size() * part, total(count))

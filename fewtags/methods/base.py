@@ -23,7 +23,7 @@ class Setting:
     channels: int
     """Channels of the backbone's map."""
     labels: Tensor
-    """(images, categories) of -1, 0, +1."""
+    """(images, categories) of -1, 0, +1; or `SparseLabels`, which are counted without a dense table."""
     word_vectors: Tensor | None = None
     """(categories, word size), or None to learn them."""
 

@@ -16,6 +16,7 @@ from fewtags.losses.proportional_bce import proportional_bce
 from fewtags.methods.base import Batches, Moment, Setting, Step
 from fewtags.methods.plain import Plain
 from fewtags.nn.classifier import linear_layer
+from fewtags.processes.together import all_rows
 from fewtags.transfer import curriculum as strategies
 
 
@@ -107,4 +108,5 @@ def _walked(batches: Batches) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Rows (n,), labels (n, C) and the method's outputs, each (n, C), of all training images."""
     walked = [(batch.image_index, batch.labels, outputs) for batch, outputs in batches()]
     rows, labels, outputs = zip(*walked, strict=True)
-    return torch.cat(rows), torch.cat(labels), {k: torch.cat([o[k] for o in outputs]) for k in outputs[0]}
+    logits = {name: all_rows(torch.cat([each[name] for each in outputs])) for name in outputs[0]}
+    return all_rows(torch.cat(rows)), all_rows(torch.cat(labels)), logits

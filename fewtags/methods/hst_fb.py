@@ -20,7 +20,9 @@ class HstFb(Hst):
 
     def losses(self, outputs: dict[str, Tensor], batch: Batch, moment: Moment) -> Step:
         step = super().losses(outputs, batch, moment)
-        if moment.epoch >= self.recipe.warmup_epochs:
+        if moment.epoch < self.recipe.warmup_epochs:
+            step.terms |= self.blending.idle_terms()
+        else:
             prototypes = () if self.cross is None else self.cross.references
             step.terms |= self.blending(self.tagger, outputs, batch, prototypes)
         return step

@@ -27,8 +27,8 @@ class Sarb(Ssgrl):
         step.terms["contrast"] = queued_contrast(
             features, batch.labels, self.queue, recipe.absent_pairs, self.training
         )
-        if moment.epoch >= recipe.warmup_epochs:
-            step.terms |= self.blending(self.tagger, outputs, batch)
+        blends = moment.epoch >= recipe.warmup_epochs
+        step.terms |= self.blending(self.tagger, outputs, batch) if blends else self.blending.idle_terms()
         return step
 
     def loss_weights(self, moment: Moment) -> dict[str, float]:

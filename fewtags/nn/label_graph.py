@@ -10,6 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import betaln
 from torch import Tensor, nn
 
+from fewtags.labels.sparse import SparseLabels, pair_totals
+
 USUAL_SMOOTHING = 20.0
 """s where the labels cannot tell (no category has been seen twice beside another)."""
 SMOOTHING_BOUNDS = (1e-2, 1e5)
@@ -18,7 +20,7 @@ CLOSED = -4.0
 
 
 def conditional_graph(
-    labels: np.ndarray | Tensor,
+    labels: np.ndarray | Tensor | SparseLabels,
     kind: Literal["smoothed", "released", "identity"] = "smoothed",
     smoothing: float | None = None,
 ) -> Tensor:
@@ -54,15 +56,27 @@ class PairCounts(NamedTuple):
     """(): s."""
 
 
-def count_pairs(labels: np.ndarray | Tensor, smoothing: float | None = None) -> PairCounts:
+def count_pairs(labels: np.ndarray | Tensor | SparseLabels, smoothing: float | None = None) -> PairCounts:
     """Labels (n, C) → counts over entries that are both known, s by marginal likelihood if None."""
+    if isinstance(labels, Tensor) and labels.is_meta:  # shapes alone are asked for
+        count = labels.shape[1]
+        shapes: tuple[tuple[int, ...], ...] = (count, count), (count, count), (count,), (count,), ()
+        return PairCounts(*(torch.empty(shape, device="meta") for shape in shapes))
+    together, trials, present, known = _totals(labels)
+    base_rates = present / np.maximum(known, 1)  # 0 for a category nothing is known of
+    strength = likeliest_smoothing(together, trials, base_rates) if smoothing is None else smoothing
+    arrays = together, trials, present, strength * base_rates, np.array(strength)
+    return PairCounts(*(torch.from_numpy(array.astype(np.float32)) for array in arrays))
+
+
+def _totals(labels: np.ndarray | Tensor | SparseLabels) -> tuple[np.ndarray, ...]:
+    """n₁₁ and n(i = 1, j known), (C, C) each; images with i known present, and known, (C,) each."""
+    if isinstance(labels, SparseLabels):
+        present_count, absent_count = (labels.count_by_category(value).astype(np.float64) for value in (1, -1))
+        return *pair_totals(labels), present_count, present_count + absent_count
     values = labels.numpy(force=True) if isinstance(labels, Tensor) else np.asarray(labels)
     present, known = (values == 1).astype(np.float64), (values != 0).astype(np.float64)
-    together, trials = present.T @ present, present.T @ known
-    base_rates = present.sum(0) / np.maximum(known.sum(0), 1)  # 0 for a category nothing is known of
-    strength = likeliest_smoothing(together, trials, base_rates) if smoothing is None else smoothing
-    arrays = together, trials, present.sum(0), strength * base_rates, np.array(strength)
-    return PairCounts(*(torch.from_numpy(array.astype(np.float32)) for array in arrays))
+    return present.T @ present, present.T @ known, present.sum(0), known.sum(0)
 
 
 def shares_without_itself(counts: PairCounts, given: Tensor, labels: Tensor) -> Tensor:

@@ -18,8 +18,10 @@ from typing import IO
 from fewtags.errors import UserError
 from fewtags.processes.place import find_place
 
-LOOK_EVERY, GRACE = 0.1, 10.0
-"""Seconds between looks at the copies, and until those that do not end on request are killed."""
+LOOK_EVERY, MOMENT, GRACE = 0.1, 2.0, 10.0
+"""Seconds between looks at the copies, in which others notice the same, and until those that hang are killed."""
+MISTAKE = 2
+"""The exit code of a mistake of the user."""
 
 
 def starts_others(devices: int | None, nodes: int | None) -> bool:
@@ -36,7 +38,6 @@ def starts_others(devices: int | None, nodes: int | None) -> bool:
 
 def run_copies(count: int, arguments: Sequence[str]) -> int:
     """Run `fewtags ARGUMENTS` in `count` processes that work together → exit code of the first to fail, or 0."""
-    command = [sys.executable, "-m", "fewtags", *arguments]
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count)}
     common |= {"LOCAL_WORLD_SIZE": str(count)} | _threads(count)
     said = [tempfile.TemporaryFile() for _ in range(count - 1)]  # noqa: SIM115  what others than the first say
@@ -45,10 +46,17 @@ def run_copies(count: int, arguments: Sequence[str]) -> int:
         for rank in range(count):
             own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
             quiet = {"stdout": subprocess.DEVNULL, "stderr": said[rank - 1]} if rank else {}
-            copies.append(subprocess.Popen(command, env=os.environ | common | own, **quiet))  # type: ignore[call-overload]
+            copies.append(subprocess.Popen(command(arguments), env=os.environ | common | own, **quiet))  # type: ignore[call-overload]
         return _look_after(copies, said)
+    except KeyboardInterrupt:  # it has reached the copies too: they stop in order
+        _wait(copies)
+        raise
     finally:
         _end(copies)
+
+
+def command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "fewtags", *arguments]
 
 
 def free_port() -> int:
@@ -69,28 +77,34 @@ def _look_after(copies: Sequence[subprocess.Popen[bytes]], said: Sequence[IO[byt
         codes = [copy.poll() for copy in copies]
         failed = [rank for rank, code in enumerate(codes) if code]
         if failed:
-            if failed[0] > 0:
-                _show(said[failed[0] - 1])
-            return codes[failed[0]] if (codes[failed[0]] or 0) > 0 else 1  # type: ignore[return-value]
+            return _explained(failed[0], copies, said)
         if all(code == 0 for code in codes):
             return 0
         time.sleep(LOOK_EVERY)
 
 
-def _show(said: IO[bytes]) -> None:
-    said.seek(0)
-    sys.stderr.write(said.read().decode("utf-8", "replace"))
+def _explained(failed: int, copies: Sequence[subprocess.Popen[bytes]], said: Sequence[IO[bytes]]) -> int:
+    """Show what the copy said, unless it was a mistake of the user that the first one tells as well."""
+    code = copies[failed].returncode
+    if failed > 0:
+        _wait(copies[:1], MOMENT)
+        if code != MISTAKE or copies[0].poll() != code:
+            said[failed - 1].seek(0)
+            sys.stderr.write(said[failed - 1].read().decode("utf-8", "replace"))
+    return code if code > 0 else 1
 
 
 def _end(copies: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ask those still running to end; after a while make them. Ctrl-C has reached them by itself."""
-    running = [copy for copy in copies if copy.poll() is None]
-    for copy in running:
+    """Ask those still running to end; after a while make them."""
+    for copy in copies:
         copy.terminate()
-    deadline = time.monotonic() + GRACE
-    for copy in running:
-        try:
-            copy.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            copy.kill()
-            copy.wait()
+    _wait(copies)
+    for copy in copies:
+        copy.kill()
+        copy.wait()
+
+
+def _wait(copies: Sequence[subprocess.Popen[bytes]], seconds: float = GRACE) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and any(copy.poll() is None for copy in copies):
+        time.sleep(LOOK_EVERY)

@@ -1,4 +1,4 @@
-"""Meet the other processes, and tell Lightning about them."""
+"""Meet the other processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from datetime import timedelta
 
 import torch
-from lightning.fabric.plugins.environments import ClusterEnvironment
 from torch import distributed
 
 from fewtags.errors import UserError
@@ -50,42 +49,3 @@ def part() -> None:
 def present_place() -> Place | None:
     """This process's place among those that have met; None: it is alone."""
     return _place if together.size() > 1 else None
-
-
-class Started(ClusterEnvironment):
-    """For Lightning: all processes are there already, and who is who is known."""
-
-    def __init__(self, place: Place):
-        self.place = place
-
-    creates_processes_externally = True  # type: ignore[assignment]
-
-    @property
-    def main_address(self) -> str:
-        return os.environ["MASTER_ADDR"]
-
-    @property
-    def main_port(self) -> int:
-        return int(os.environ["MASTER_PORT"])
-
-    @staticmethod
-    def detect() -> bool:
-        return together.size() > 1
-
-    def world_size(self) -> int:
-        return self.place.size
-
-    def set_world_size(self, size: int) -> None:
-        """It is what it is."""
-
-    def global_rank(self) -> int:
-        return self.place.rank
-
-    def set_global_rank(self, rank: int) -> None:
-        """It is what it is."""
-
-    def local_rank(self) -> int:
-        return self.place.local_rank
-
-    def node_rank(self) -> int:
-        return self.place.rank // self.place.local_size

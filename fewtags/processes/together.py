@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
@@ -114,6 +115,16 @@ def all_rows(rows: Tensor) -> Tensor:
     padded = rows.new_zeros(max(counts), *rows.shape[1:])
     padded[: len(rows)] = rows
     return torch.cat([part[:count] for part, count in zip(_gathered(padded), counts, strict=True)])
+
+
+def all_array_rows(rows: np.ndarray) -> np.ndarray:
+    """`all_rows` for arrays, of any type of numbers."""
+    if size() == 1:
+        return rows
+    width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
+    content = np.frombuffer(np.ascontiguousarray(rows).tobytes(), np.uint8).reshape(len(rows), width)
+    whole = all_rows(torch.from_numpy(content.copy())).numpy()
+    return np.frombuffer(whole.tobytes(), rows.dtype).reshape(len(whole), *rows.shape[1:]).copy()
 
 
 @torch.no_grad()

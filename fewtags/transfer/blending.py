@@ -16,6 +16,16 @@ from torch.nn import functional
 
 from fewtags.batch import Batch
 from fewtags.losses.partial_bce import Normalization, normalized
+from fewtags.processes.together import (
+    all_batch_rows,
+    all_rows,
+    all_rows_with_gradient,
+    from_first,
+    own_rows,
+    random_rows,
+    size,
+    total,
+)
 from fewtags.recipe import Recipe
 from fewtags.transfer.prototypes import InstanceBank, Prototypes, filled_slots
 
@@ -64,7 +74,7 @@ def taken_from_partners(labels: Tensor, partners: Tensor) -> Tensor:
 
 def draw_partners(images: int) -> Tensor:
     """(B,): each image's partner, along one random circle through all: never itself, if there is another."""
-    circle = torch.randperm(images)
+    circle = from_first(torch.randperm(images))
     partners = torch.empty_like(circle)
     partners[circle] = circle.roll(1)
     return partners
@@ -72,7 +82,7 @@ def draw_partners(images: int) -> Tensor:
 
 def draw_one(eligible: Tensor) -> Tensor:
     """Eligible (R, S) bool → (R,): one of each row's, all equally likely; 0 in a row without any."""
-    return torch.rand(eligible.shape).to(eligible.device).masked_fill(~eligible, -1).argmax(1)
+    return random_rows(*eligible.shape).to(eligible.device).masked_fill(~eligible, -1).argmax(1)
 
 
 class Network(Protocol):
@@ -128,10 +138,13 @@ class Blending(nn.Module):
         return terms
 
     def _instance_loss(self, network: Network, outputs: dict[str, Tensor], batch: Batch) -> Tensor:
-        partners = draw_partners(len(batch.labels)).to(batch.labels.device)
-        where = taken_from_partners(batch.labels, partners)
-        other = outputs["features"][partners], outputs["beside"][partners]
-        return self._loss(network, outputs, batch, other, self.instance_share, where)
+        """Partners are images of the whole batch, also when this process has B of them only."""
+        images = len(batch.labels)
+        partners = draw_partners(size() * images).to(batch.labels.device)
+        where = own_rows(taken_from_partners(all_batch_rows(batch.labels), partners), images)
+        own_partners = own_rows(partners, images)
+        features, beside = (all_rows_with_gradient(outputs[name])[own_partners] for name in ("features", "beside"))
+        return self._loss(network, outputs, batch, (features, beside), self.instance_share, where)
 
     def _prototype_loss(
         self,
@@ -169,6 +182,16 @@ class Blending(nn.Module):
         normalization = self.recipe.known_normalization
         return blended_loss(logits, batch.targets, share, where, normalization, batch.weights)
 
+    def idle_terms(self) -> dict[str, Tensor]:
+        """Before there is anything to blend: zeros with a graph, as DDP needs a gradient of every parameter.
+
+        None with one process, where Adam would count steps that are none.
+        """
+        if size() == 1:
+            return {}
+        both = {"instance": self.instance_logit, "prototype": self.prototype_logit}
+        return {f"blend_{name}": 0 * logit for name, logit in both.items() if logit.requires_grad}
+
     def loss_weights(self) -> dict[str, float]:
         return {"blend_instance": self.recipe.blend_weight, "blend_prototype": self.recipe.blend_weight}
 
@@ -191,8 +214,9 @@ class Blending(nn.Module):
     @torch.no_grad()
     def finish_walk(self, epoch: int) -> None:
         """New prototypes from all known present features."""
-        self.typical_beside.copy_(self.sums[0] / self.sums[1].clamp(min=1))
+        beside, present = total(self.sums)
+        self.typical_beside.copy_(beside / present.clamp(min=1))
         if self.prototypes is not None:
-            features, category = (torch.cat(parts) for parts in zip(*self.present, strict=True))
+            features, category = (all_rows(torch.cat(parts)) for parts in zip(*self.present, strict=True))
             self.prototypes.update(features, category, self.recipe.prototype_metric, self.recipe.seed + epoch)
         del self.present, self.sums

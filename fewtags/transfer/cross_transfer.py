@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.batch import Batch
+from fewtags.processes.together import all_batch_rows, all_rows, size, smallest
 from fewtags.recipe import Recipe
 from fewtags.transfer.part import Transferred, crossfitted, teaching_labels, threshold_loss
 from fewtags.transfer.prototypes import InstanceBank, Prototypes, make_queue, queued_contrast
@@ -63,7 +64,8 @@ class CrossTransfer(nn.Module):
     def _remember(self, features: Tensor, batch: Batch) -> None:
         for fold, reference in enumerate(self.references):
             if isinstance(reference, InstanceBank):
-                reference.push(features, self._of_fold(batch.labels, batch.folds, fold))
+                labels = self._of_fold(batch.labels, batch.folds, fold)
+                reference.push(all_batch_rows(features), all_batch_rows(labels))
 
     def _of_fold(self, labels: Tensor, folds: Tensor | None, fold: int) -> Tensor:
         if len(self.references) == 1 or folds is None:
@@ -86,6 +88,7 @@ class CrossTransfer(nn.Module):
     @torch.no_grad()
     def finish_walk(self, epoch: int) -> None:
         """New prototypes from all known present features, then the threshold refitted to the new similarities."""
+        self.known.gather()
         for fold, reference in enumerate(self.references):
             if isinstance(reference, Prototypes):
                 features, category = self.known.positives(fold if len(self.references) > 1 else None)
@@ -131,12 +134,25 @@ class _KnownFeatures:
 
     def _thin(self) -> None:
         """Halve the sample when it has grown too large; later entries are then kept half as often too."""
-        if sum(len(part[0]) for part in self.teaching) <= MOST_REFIT_ENTRIES:
-            return
-        self.share /= 2
+        if sum(len(part[0]) for part in self.teaching) > MOST_REFIT_ENTRIES // size():
+            self._keep(self.share / 2)
+
+    def _keep(self, share: float) -> None:
         entries = self.sample()
-        kept = self._chosen(len(entries[0]), 0.5, entries[0].device)
-        self.teaching = [tuple(column[kept] for column in entries)]
+        kept = self._chosen(len(entries[0]), share / self.share, entries[0].device)
+        self.share, self.teaching = share, [tuple(column[kept] for column in entries)]
+
+    def gather(self) -> None:
+        """What all processes have collected, each on its part of the walk; the same share of it from each."""
+        if size() == 1:
+            return
+        common = float(smallest(torch.tensor(self.share, device=self.teaching[0][0].device)))
+        if common < self.share:
+            self._keep(common)
+        self.present, self.teaching = (
+            [tuple(all_rows(torch.cat(column)) for column in zip(*parts, strict=True))]
+            for parts in (self.present, self.teaching)
+        )
 
     def positives(self, fold: int | None) -> tuple[Tensor, Tensor]:
         features, category, folds = (torch.cat(parts) for parts in zip(*self.present, strict=True))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from fewtags.losses.asymmetric import asymmetric
-from fewtags.losses.partial_bce import partial_bce, safe_ratio
+from fewtags.losses.partial_bce import batch_ratio, partial_bce, safe_ratio
 
 TargetKind = Literal["conditional", "both_known", "three_valued", "released"]
 Distinct = tuple[Tensor, Tensor]
@@ -200,7 +200,7 @@ def pair_loss(
     if kind == "bce":
         return partial_bce(pair_logits, targets, "batch")
     losses = asymmetric(pair_logits, targets, gamma_present, gamma_absent, shift)
-    return safe_ratio(losses.sum(), (targets != 0).sum())
+    return batch_ratio(losses.sum(), (targets != 0).sum())
 
 
 def intra_evidence(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fewtags.batch import Batch
 from fewtags.errors import UserError
+from fewtags.processes.together import all_rows
 from fewtags.recipe import Recipe
 from fewtags.transfer.thresholds import Threshold
 
@@ -64,6 +65,6 @@ class KnownEvidence:
         self.parts.append((evidence[used], labels[used], category[used]))
 
     def entries(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(M,) evidence, labels and categories."""
-        evidence, labels, category = (torch.cat(column) for column in zip(*self.parts, strict=True))
+        """(M,) evidence, labels and categories, of all processes."""
+        evidence, labels, category = (all_rows(torch.cat(column)) for column in zip(*self.parts, strict=True))
         return evidence, labels, category

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fewtags.losses.contrastive import contrastive, unit
+from fewtags.processes.together import all_batch_rows, all_rows_with_gradient, size
 from fewtags.transfer.clustering import Metric, category_prototypes
 
 Similarity = Literal["mean", "max"]
@@ -125,11 +126,16 @@ def queued_contrast(
     absent_pairs: Literal["ignore", "include"] = "ignore",
     remember: bool = True,
 ) -> Tensor:
-    """Features (B, C, D), labels (B, C) → L_cst with the queue's features as partners; then they join it."""
+    """Features (B, C, D), labels (B, C) → L_cst with the queue's features as partners; then they join it.
+
+    Pairs are those of the whole batch, also when this process has B images of it only; all queues stay equal.
+    """
+    whole = all_rows_with_gradient(features), all_batch_rows(labels)
     partners, partner_labels = queue.partners() if queue is not None else (None, None)
-    loss = contrastive(features, labels, partners, partner_labels, absent_pairs)
+    known = features, labels, partners, partner_labels
+    loss = contrastive(*known, absent_pairs, whole if size() > 1 else None)
     if queue is not None and remember:
-        queue.push(features.detach(), labels)
+        queue.push(whole[0].detach(), whole[1])
     return loss
 
 

@@ -19,7 +19,8 @@ from scipy.stats import beta
 from torch import Tensor
 from torch.nn import functional
 
-from fewtags.losses.partial_bce import elementwise_bce, safe_ratio
+from fewtags.losses.partial_bce import batch_ratio, elementwise_bce, safe_ratio
+from fewtags.processes.together import largest
 
 LOCALITY = 4.0
 """How much faster than the fitted curve the weights fall off: greater is less biased and noisier."""
@@ -38,17 +39,20 @@ def local_logistic_loss(
     labels: Tensor,
     level_logit: float = 0.0,
     locality: float = LOCALITY,
+    everyone: bool = False,
 ) -> Tensor:
     """d = evidence - θ of any shape, τ, labels of -1, 0, +1 → Σ w·BCE(σ(d/τ + level), y) / entries used.
 
     w = σ'(locality·d/τ), no gradient, scaled to 1 at the used entry nearest to θ: some entries always move it.
+    `everyone`: the entries are a share of a batch that is spread over processes.
     """
     used = labels != 0
     with torch.no_grad():
         nearness = log_nearness(locality * difference / slope).masked_fill(~used, -torch.inf)
-        weights = (nearness - _largest(nearness)).exp()
+        nearest = largest(_largest(nearness)) if everyone else _largest(nearness)
+        weights = (nearness - nearest).exp()
     losses = weights * elementwise_bce(difference / slope + level_logit, labels)
-    return safe_ratio(losses.sum(), used.sum())
+    return (batch_ratio if everyone else safe_ratio)(losses.sum(), used.sum())
 
 
 def log_nearness(x: Tensor) -> Tensor:

@@ -9,7 +9,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from fewtags.labels.sparse import value_count_by_category
+from fewtags.labels.table import PRESENT
 from fewtags.losses.partial_bce import partial_bce
+from fewtags.processes.together import total as total_of_all
 from fewtags.recipe import Recipe
 from fewtags.transfer.threshold_fit import (
     SLOPE_BOUNDS,
@@ -146,10 +149,10 @@ class LearnedThreshold(Threshold):
         """Evidence (B, C), labels (B, C), 0 where not to be used → L_dtl; 0 with a graph if nothing is used."""
         if self.style == "released":
             return partial_bce((evidence - self.theta).clamp(0, 1), labels)
-        total = local_logistic_loss(evidence - self.theta, self.slope, labels, self._level_logit)
+        total = local_logistic_loss(evidence - self.theta, self.slope, labels, self._level_logit, everyone=True)
         if self.scope == "per_category":
             own = evidence - self.theta.detach() - self.offset
-            total = total + local_logistic_loss(own, self.slope, labels, self._level_logit)
+            total = total + local_logistic_loss(own, self.slope, labels, self._level_logit, everyone=True)
         return total
 
     @property
@@ -168,7 +171,7 @@ class LearnedThreshold(Threshold):
         if self._slope_has_started:
             return
         used = torch.where(mask, evidence, 0).double()
-        seen = torch.stack([mask.sum(), used.sum(), used.square().sum()]).to(self.spread)
+        seen = total_of_all(torch.stack([mask.sum(), used.sum(), used.square().sum()]).to(self.spread))
         self.spread += torch.where(self.started, 0, seen)
         count, total, squares = self.spread.double()
         variance = squares / count.clamp(min=1) - (total / count.clamp(min=1)) ** 2
@@ -186,7 +189,7 @@ class LearnedThreshold(Threshold):
     @torch.no_grad()
     def count_positives(self, labels: Tensor) -> None:
         """Labels (n, C) that teach this threshold: how far each category's offset is trusted."""
-        self.positives.copy_((labels == 1).sum(0))
+        self.positives.copy_(torch.as_tensor(value_count_by_category(labels, PRESENT)))
 
     @torch.no_grad()
     def fit(self, evidence: Tensor, labels: Tensor, category: Tensor | None = None) -> None:
