@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from fewtags.transfer.clustering import category_prototypes, cluster
+from fewtags.transfer.clustering import SEEDINGS, Points, _means, category_prototypes, cluster
 from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes
 from tests.oracles import prototypes as oracle
 
@@ -27,10 +27,19 @@ def inertia(points, centres):
     return ((points[:, None] - centres[None]) ** 2).sum(-1).min(1).sum()
 
 
+def clustered(points, count, metric, seed):
+    """Centres (count, D) of one group of points (n, D)."""
+    given = Points(torch.from_numpy(points)[None], torch.ones(1, len(points), dtype=torch.bool))
+    draws = torch.rand(1, SEEDINGS, count, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    found = cluster(given, count, metric, draws)
+    assert found.used.all()
+    return found.values[0].numpy()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_euclidean_clusters_are_as_tight_as_scikit_learns(seed):
     points = blobs(seed=seed)
-    ours = cluster(torch.from_numpy(points), 8, "euclidean", torch.Generator().manual_seed(seed)).numpy()
+    ours = clustered(points, 8, "euclidean", seed)
     theirs = KMeans(8, n_init=1, random_state=seed).fit(points)
     assert inertia(points, ours) <= 1.15 * theirs.inertia_
     best = KMeans(8, n_init=10, random_state=0).fit(points)
@@ -39,7 +48,7 @@ def test_euclidean_clusters_are_as_tight_as_scikit_learns(seed):
 
 def test_spherical_clusters_are_at_rest_and_tight():
     points = torch.nn.functional.normalize(torch.from_numpy(blobs()), dim=1)
-    centres = cluster(3 * points, 8, "spherical", torch.Generator().manual_seed(0))
+    centres = torch.from_numpy(clustered(points.numpy(), 8, "spherical", 0))
     assert torch.allclose(centres.norm(dim=1), torch.ones(8), atol=1e-5)
     nearest = (points @ centres.T).argmax(1)
     for k in range(8):
@@ -73,6 +82,26 @@ def test_prototypes_are_seeded_and_do_not_depend_on_other_categories():
     assert torch.equal(both, again)
     assert torch.allclose(both[1], alone[1])
     assert not torch.allclose(both, other)
+
+
+def test_categories_clustered_together_get_what_each_gets_alone():
+    sizes = [5, 40, 44, 50, 200, 3, 47]
+    category = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    features = torch.randn(len(category), SIZE)
+    together, _ = category_prototypes(features, category, len(sizes), 6, seed=2)
+    for index in range(len(sizes)):
+        mine = category == index
+        alone, _ = category_prototypes(features[mine], category[mine], len(sizes), 6, seed=2)
+        assert torch.allclose(together[index], alone[index], atol=1e-5)
+
+
+def test_a_centre_that_lost_its_points_moves_to_the_worst_served():
+    points = Points(torch.tensor([[[0.0], [1.0], [9.0], [20.0]]]), torch.ones(1, 4, dtype=torch.bool))
+    nearest = torch.tensor([[0, 0, 0, 1]])
+    distance = torch.tensor([[0.0, 1.0, 81.0, 0.0]])
+    used = torch.tensor([[True, True, True, False]])
+    means = _means(points, nearest, distance, used)
+    assert means[0, :3, 0].tolist() == pytest.approx([10 / 3, 20.0, 9.0])
 
 
 def test_equal_features_make_one_prototype():
