@@ -1,10 +1,30 @@
 """Errors for people: what is wrong, where, and what to do about it."""
 
+import re
+
 MOST_PROBLEMS_SHOWN = 20
+OF_A_LOADER = re.compile(r"Caught .*^fewtags\.errors\.\w+: ", re.DOTALL | re.MULTILINE)
 
 
 class UserError(Exception):
     """The user's mistake: the command line prints the message alone and exits with 2."""
+
+    def __init__(self, message: str = ""):
+        super().__init__(_without_traceback(message))
+
+
+class BadImageError(UserError):
+    """An image that cannot be read; `--on-bad-image skip` leaves it out."""
+
+
+def _without_traceback(message: str) -> str:
+    """torch raises an error of a loader process again in this one, with its traceback as the message."""
+    return OF_A_LOADER.sub("", message, count=1).rstrip("\n") if message.startswith("Caught ") else message
+
+
+def printable(text: str) -> str:
+    """What a terminal or a UTF-8 file can hold: file names need not be valid text."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Problems:

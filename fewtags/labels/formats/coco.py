@@ -15,7 +15,7 @@ import numpy as np
 from fewtags.errors import UserError
 from fewtags.files import write_text
 from fewtags.labels.formats.coco_json import category_names, read_content, values_of
-from fewtags.labels.formats.loaded import Loaded, first_existing, require_images
+from fewtags.labels.formats.loaded import Loaded, first_existing, require_images, require_inside
 from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -73,6 +73,7 @@ def _read_part(root: Path, part: str, split: str) -> LabelTable:
     file = first_existing((root / "annotations" / name, root / name), f"annotations of COCO {part}")
     content = read_content(file)
     folder = first_existing((root / part, root / "images" / part), f"images of COCO {part}")
+    require_inside([image["file_name"] for image in content["images"]], str(file))
     below = folder.relative_to(root).as_posix()
     images = tuple(f"{below}/{image['file_name']}" for image in content["images"])
     require_images(root, images, str(file))

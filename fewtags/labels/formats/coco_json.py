@@ -22,7 +22,7 @@ from fewtags.files import write_text
 from fewtags.labels.formats import provenance
 from fewtags.labels.formats.entries import count_unknown
 from fewtags.labels.formats.loaded import Loaded, only_json, part_files, read_json, require_images, require_inside
-from fewtags.labels.formats.writing import require_names, require_once
+from fewtags.labels.formats.writing import require_named, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
@@ -97,13 +97,22 @@ def read_content(file: Path) -> dict[str, Any]:
     for key, fields in FIELDS.items():
         for number, item in enumerate(content[key], start=1):
             for field in fields:
-                if not isinstance(item, dict) or not isinstance(item.get(field), FIELD_TYPES[field]):
+                if not isinstance(item, dict) or type(item.get(field)) is not FIELD_TYPES[field]:
                     problems.add(f"{key}, number {number}: no {field!r} that can be read")
     problems.raise_if_any()
-    require_once([category["name"] for category in content["categories"]], "category", problems)
+    _check_negatives(content, problems)
+    require_named([category["name"] for category in content["categories"]], problems)
     require_once([image["file_name"] for image in content["images"]], "image", problems)
     problems.raise_if_any()
     return content
+
+
+def _check_negatives(content: dict[str, Any], problems: Problems) -> None:
+    for number, image in enumerate(content["images"], start=1):
+        said = image.get(NEGATIVE) or []
+        if not isinstance(said, list) or not all(type(entry) is int for entry in said):
+            problems.add(f"images, number {number}: {NEGATIVE} is not a list of category ids")
+    problems.raise_if_any()
 
 
 def category_names(content: dict[str, Any]) -> tuple[str, ...]:

@@ -97,6 +97,8 @@ def _categories(parsed: Parsed, found: Sequence[TaggedImage], problems: Problems
 def _row(image: TaggedImage, problems: Problems) -> dict[str, Entry]:
     row: dict[str, Entry] = {}
     for label, state, source, line in image.tags:
+        if not label.strip():
+            problems.add(f"line {line}: a tag without a label")
         if state not in VALUES:
             problems.add(f"line {line}: {STATE} {state!r} of {label!r} is neither present nor absent")
             continue

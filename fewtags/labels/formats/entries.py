@@ -14,6 +14,7 @@ from fewtags.labels.table import ABSENT, COMPLETED, GIVEN, PRESENT, UNKNOWN, Lab
 
 VALUES = {"present": PRESENT, "absent": ABSENT}
 WORDS = {value: word for word, value in VALUES.items()}
+LARGEST = 1e30
 
 
 class Entry(NamedTuple):
@@ -79,3 +80,8 @@ def count_unknown(
     for name, count in counts.items():
         times = "once" if count == 1 else f"{count} times"
         problems.add(f"{told.format(name=repr(name))} ({times}, first in {first[name]})")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number of a size that a computer's numbers have; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST

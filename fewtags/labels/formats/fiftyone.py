@@ -17,9 +17,18 @@ from typing import Any
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
-from fewtags.labels.formats.entries import VALUES, WORDS, Entry, Row, count_unknown, rows_of, table_of
+from fewtags.labels.formats.entries import (
+    VALUES,
+    WORDS,
+    Entry,
+    Row,
+    count_unknown,
+    is_number,
+    rows_of,
+    table_of,
+)
 from fewtags.labels.formats.loaded import Loaded, part_files, read_json
-from fewtags.labels.formats.writing import require_names, require_once
+from fewtags.labels.formats.writing import require_named, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
 from fewtags.labels.table import COMPLETED, GIVEN, LabelTable
 
@@ -66,6 +75,7 @@ def _read_part(root: Path, folder: Path) -> tuple[list[str], list[str], list[Row
         if key not in image_of:
             problems.add(f"{key!r}: there is no such image in {folder / DATA}")
     categories = _categories(contents)
+    require_named(categories, problems)
     found = {word: _targets(content, problems) for word, content in contents.items()}
     mentions = ((name, repr(key)) for targets in found.values() for key, name, _ in targets)
     count_unknown(mentions, categories, "{name} is not among the classes", problems)
@@ -118,11 +128,11 @@ def _targets(content: dict[str, Any], problems: Problems) -> list[tuple[str, str
         for target in [] if targets is None else targets if isinstance(targets, list) else [targets]:
             fields = target if isinstance(target, dict) else {"label": target}
             label = fields.get("label")
-            if isinstance(label, int) and 0 <= label < len(classes):
+            if type(label) is int and 0 <= label < len(classes):
                 label = classes[label]
             if not isinstance(label, str):
                 problems.add(f"{key!r}: {label!r} is neither a name nor a number of the {len(classes)} classes")
-            elif not isinstance(fields.get("confidence", 0), int | float | None):
+            elif not (fields.get("confidence") is None or is_number(fields["confidence"])):
                 problems.add(f"{key!r}: the confidence {fields['confidence']!r} of {label!r} is not a number")
             else:
                 found.append((key, label, fields))
@@ -145,7 +155,8 @@ def _rows(
 def _entry(value: int, fields: dict[str, Any]) -> Entry:
     """A label with a confidence is a model's, unless it says otherwise."""
     confidence = fields.get("confidence")
-    attributes = fields.get("attributes") or {}
+    attributes = fields.get("attributes")
+    attributes = attributes if isinstance(attributes, dict) else {}
     source = str(attributes.get("source", GIVEN if confidence is None else COMPLETED))
     return Entry(value, source, math.nan if confidence is None else float(confidence))
 

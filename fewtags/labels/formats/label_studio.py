@@ -12,14 +12,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from fewtags.errors import Problems, UserError
 from fewtags.images.loading import SUFFIXES
-from fewtags.labels.formats.entries import VALUES, Entry, Row, count_unknown, table_of
+from fewtags.labels.formats.entries import VALUES, Entry, Row, count_unknown, is_number, table_of
 from fewtags.labels.formats.loaded import Loaded, is_inside, only_json, read_json
 from fewtags.labels.formats.safe_xml import read_xml
-from fewtags.labels.formats.writing import require_once
+from fewtags.labels.formats.writing import require_named, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
 from fewtags.labels.table import GIVEN, HUMAN
 
@@ -98,16 +98,20 @@ def _task(item: Any, number: int, problems: Problems, left_out: list[str]) -> Ta
         return Task("", "", None, None)
     place = f"task {item.get('id', number)} ({address})"
     record = data.get(RECORD) if isinstance(data.get(RECORD), dict) else None
+    if not isinstance(item.get("annotations") or [], list):
+        problems.add(f"{place}: `annotations` is not a list")
     results = _newest(item.get("annotations"))
     return Task(place, address, record, None if results is None else _said(results, place, problems, left_out))
 
 
 def _newest(annotations: Any) -> list[Any] | None:
     """The results of the annotation that was changed last; a skipped task has one that is cancelled."""
-    dicts = [item for item in annotations or () if isinstance(item, dict) and not item.get("was_cancelled")]
+    items = annotations if isinstance(annotations, list) else ()
+    dicts = [item for item in items if isinstance(item, dict) and not item.get("was_cancelled")]
     dates = [str(item.get("updated_at") or item.get("created_at") or "") for item in dicts]
     last = max(range(len(dicts)), key=lambda number: (dates[number], number), default=None)
-    return None if last is None else list(dicts[last].get("result") or ())
+    results = None if last is None else dicts[last].get("result") or []
+    return results if results is None or isinstance(results, list) else [results]
 
 
 def _address(data: Mapping[str, Any]) -> str:
@@ -116,22 +120,30 @@ def _address(data: Mapping[str, Any]) -> str:
     texts = [field for field in fields if isinstance(field, str)]
     if isinstance(data.get("image"), str):
         return texts[0]
-    return next((text for text in texts if Path(urlsplit(text).path).suffix.lower() in SUFFIXES), "")
+    return next((text for text in texts if Path(_parts(text).path).suffix.lower() in SUFFIXES), "")
 
 
 def _said(results: Sequence[Any], place: str, problems: Problems, left_out: list[str]) -> Said:
     said: dict[str, int] = {}
     for result in results:
-        value_of = result.get("value") if isinstance(result, dict) and result.get("type") == "choices" else None
-        choices = value_of.get("choices") if isinstance(value_of, dict) else None
-        if not isinstance(choices, list):
+        if isinstance(result, dict) and result.get("type") != "choices":
             left_out.append(place)
             continue
-        value = VALUES["absent" if result.get("from_name") == "absent" else "present"]
-        for name in map(str, choices):
+        choices = _choices(result)
+        if choices is None:
+            problems.add(f"{place}: a result of its annotation cannot be read")
+        value = VALUES["absent" if choices and result.get("from_name") == "absent" else "present"]
+        for name in choices or ():
             if said.setdefault(name, value) != value:
                 problems.add(f"{place}: {name!r} is chosen as present and as absent")
     return said
+
+
+def _choices(result: Any) -> list[str] | None:
+    """The names that were chosen; None: it is no result with choices."""
+    value = result.get("value") if isinstance(result, dict) else None
+    choices = value.get("choices") if isinstance(value, dict) else None
+    return list(map(str, choices)) if isinstance(choices, list) else None
 
 
 def _row(task: Task, problems: Problems) -> dict[str, Entry]:
@@ -153,12 +165,26 @@ def _recorded(task: Task, problems: Problems) -> dict[str, Entry]:
     row: dict[str, Entry] = {}
     try:
         for word, value in VALUES.items():
-            for name in record.get(word, ()):
-                source, confidence = record.get("sources", {}).get(name, (GIVEN, None))
-                row[name] = Entry(value, source, math.nan if confidence is None else float(confidence))
+            for name in _names(record.get(word, [])):
+                source, confidence = _names_source(record.get("sources", {}).get(name, (GIVEN, None)))
+                if row.setdefault(name, Entry(value, source, confidence)).value != value:
+                    raise ValueError(f"{name} is present and absent")
     except (TypeError, ValueError, AttributeError):
         problems.add(f"{task.place}: `data.{RECORD}` was changed and cannot be read")
     return row
+
+
+def _names(listed: Any) -> list[str]:
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise TypeError("not a list of names")
+    return listed
+
+
+def _names_source(pair: Any) -> tuple[str, float]:
+    source, confidence = pair
+    if not isinstance(source, str) or not (confidence is None or is_number(confidence)):
+        raise TypeError("not a source and how sure it was")
+    return source, math.nan if confidence is None else float(confidence)
 
 
 def _categories(config: Path, tasks: Sequence[Task], rows: Sequence[Row], problems: Problems) -> list[str]:
@@ -171,6 +197,7 @@ def _categories(config: Path, tasks: Sequence[Task], rows: Sequence[Row], proble
         return found
     choices = [item for group in read_xml(config).root.iter("Choices") for item in group.iter("Choice")]
     names = list(dict.fromkeys(choice.get("value", "") for choice in choices))
+    require_named(names, problems)
     count_unknown(mentions, names, f"{{name}} is not a choice of {CONFIG}", problems)
     return names
 
@@ -195,7 +222,7 @@ def _candidates(task: Task) -> Iterator[str]:
     if task.record is not None and isinstance(task.record.get("image"), str):
         yield task.record["image"]
     yield task.address
-    parts = urlsplit(task.address)
+    parts = _parts(task.address)
     path = parse_qs(parts.query).get("d", [unquote(parts.path)])[0].lstrip("/")
     pieces = path.split("/")
     for start in range(len(pieces)):
@@ -203,6 +230,14 @@ def _candidates(task: Task) -> Iterator[str]:
         yield "images/" + "/".join(pieces[start:])
     yield pieces[-1].partition("-")[2]
     yield "images/" + pieces[-1].partition("-")[2]
+
+
+def _parts(address: str) -> SplitResult:
+    """What does not look like an address, though it has its marks, is taken as a path."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return SplitResult("", "", address, "", "")
 
 
 def _splits(file: Path, tasks: Sequence[Task], seed: int) -> tuple[Sequence[str], tuple[str, ...]]:

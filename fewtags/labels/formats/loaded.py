@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,9 +65,23 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(read_text(path))
+        return json.loads(read_text(path), object_pairs_hook=_each_key_once)
     except json.JSONDecodeError as problem:
         raise UserError(f"{path}: line {problem.lineno}, column {problem.colno}: not JSON") from problem
+    except (
+        ValueError,
+        RecursionError,
+    ) as problem:  # a key twice, a number of thousands of digits, endless nesting
+        raise UserError(f"{path}: not JSON that can be read ({problem})") from problem
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two equal keys JSON readers keep the last, and would lose a label without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r} is there twice")
+    return found
 
 
 def read_names(path: Path) -> tuple[str, ...]:
@@ -79,6 +94,11 @@ def read_names(path: Path) -> tuple[str, ...]:
         first_line.setdefault(name, number)
     problems.raise_if_any()
     return tuple(first_line)
+
+
+def first_line(problem: Exception) -> str:
+    """Libraries explain themselves at length; the first line says it."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0]
 
 
 def first_existing(candidates: Iterable[Path], what: str) -> Path:
@@ -151,6 +171,13 @@ def require_images(root: Path, images: Sequence[str], headline: str) -> None:
 def _file_names(folder: Path) -> set[str]:
     try:
         with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_file()}
-    except OSError:
+            return {entry.name for entry in entries if _is_file(entry)}
+    except (OSError, ValueError):  # not there, or named as no folder can be
         return set()
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads to itself
+        return False

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as csv_reader
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
-from fewtags.labels.formats.loaded import Loaded, read_text
+from fewtags.labels.formats.loaded import Loaded, first_line, read_text
 from fewtags.labels.formats.writing import require_images_like, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -28,7 +31,7 @@ KEY = ["ImageID", "LabelName"]
 COLUMNS = [*KEY, "Confidence"]
 SUFFIXES = (".jpg", ".jpeg", ".png")
 VERIFIED = {"1": PRESENT, "1.0": PRESENT, "0": ABSENT, "0.0": ABSENT}
-LINES_AT_ONCE = 1_000_000
+BYTES_AT_ONCE = 32_000_000
 """The official training file has 60 million lines; only those of images at hand are kept."""
 
 
@@ -42,6 +45,7 @@ def read(path: str | Path) -> Loaded:
         _verified(root, part, files[split], names) for split, part in ((TRAIN, "train"), (TEST, test_part))
     )
     images = [file for split in files for file in files[split]]
+    _check_ids(root, images)
     categories = {label: name for label, name in names.items() if label in set(labels["LabelName"])}
     if not categories:
         raise UserError(f"{root}: no image has a human-verified label of a category that is described")
@@ -112,24 +116,41 @@ def _only_file(root: Path, pattern: str) -> Path:
 
 
 def _image_files(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES)
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES and not file.is_dir())
     if not files:
         raise UserError(f"{folder}: there are no images")
     return files
+
+
+def _check_ids(root: Path, images: Sequence[Path]) -> None:
+    """A label names an image by its id alone."""
+    problems = Problems(str(root))
+    require_once([image.stem for image in images], "image id", problems)
+    problems.raise_if_any()
 
 
 def _class_names(file: Path) -> dict[str, str]:
     """Label id (/m/...) → a name that no other category has. Newer files have a header, older ones none."""
     problems = Problems(str(file))
     names: dict[str, str] = {}
-    for line, row in enumerate(csv.reader(io.StringIO(read_text(file))), start=1):
-        if len(row) < 2:
+    for line, row in _rows(file):
+        if len(row) < 2 or not row[1].strip():
             problems.add(f"line {line}: not `label id,name`")
+        elif row[0] in names:
+            problems.add(f"line {line}: the label id {row[0]!r} is there already")
         elif row[0] != "LabelName":
             names[row[0]] = row[1].strip()
     problems.raise_if_any()
-    repeated = pd.Series(list(names.values())).value_counts()
+    repeated = Counter(names.values())
     return {label: name if repeated[name] == 1 else f"{name} ({label})" for label, name in names.items()}
+
+
+def _rows(file: Path) -> list[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as problem:
+        raise UserError(f"{file}: line {reader.line_num}: not readable as CSV ({problem})") from problem
 
 
 def _verified(root: Path, part: str, files: list[Path], names: Mapping[str, str]) -> pd.DataFrame:
@@ -142,22 +163,31 @@ def _verified(root: Path, part: str, files: list[Path], names: Mapping[str, str]
 
 
 def _read_labels(file: Path, images: set[str], categories: set[str]) -> pd.DataFrame:
+    kept = [
+        chunk[chunk["ImageID"].isin(images) & chunk["LabelName"].isin(categories)] for chunk in label_chunks(file)
+    ]
+    return pd.concat([pd.DataFrame({name: pd.Series(dtype=str) for name in COLUMNS}), *kept])
+
+
+def label_chunks(file: Path) -> Iterator[pd.DataFrame]:
+    """The columns that count, some lines at a time, indexed by their place below the header.
+
+    Read by pyarrow: pandas would take a line with a cell too many for one with an index, and shift all others.
+    """
+    strings = {name: pa.string() for name in COLUMNS}
+    convert = csv_reader.ConvertOptions(include_columns=COLUMNS, column_types=strings, strings_can_be_null=False)
+    read = csv_reader.ReadOptions(block_size=BYTES_AT_ONCE)
+    done = 0
     try:
-        chunks = pd.read_csv(
-            file,
-            usecols=COLUMNS,
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            chunksize=LINES_AT_ONCE,
-        )
-        with chunks:
-            return pd.concat(
-                chunk[chunk["ImageID"].isin(images) & chunk["LabelName"].isin(categories)] for chunk in chunks
-            )
-    except ValueError as problem:  # what pandas raises for a missing column, another encoding, an empty file
+        with csv_reader.open_csv(file, read_options=read, convert_options=convert) as batches:
+            for batch in batches:
+                chunk = batch.to_pandas()
+                yield chunk.set_axis(range(done, done + len(chunk)))
+                done += len(chunk)
+    except (pa.ArrowException, OSError) as problem:  # a missing column, another encoding, ragged lines
         wanted = ", ".join(COLUMNS)
-        raise UserError(f"{file}: not a UTF-8 CSV file with the columns {wanted} ({problem})") from problem
+        reason = first_line(problem)
+        raise UserError(f"{file}: not a UTF-8 CSV file with the columns {wanted} ({reason})") from problem
 
 
 def _check_verified(file: Path, labels: pd.DataFrame) -> None:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fewtags.errors import Problems, UserError
 from fewtags.files import whole_file
+from fewtags.labels.formats.loaded import first_line
 from fewtags.labels.table import GIVEN, UNKNOWN, LabelTable
 
 COLUMNS = ("image", "category", "value", "confidence", "source")
@@ -82,11 +85,17 @@ def read(table: LabelTable, labels: Path, strict: bool = True) -> LabelTable:
 
 def _read_entries(file: Path) -> pd.DataFrame:
     try:
-        entries = pd.read_parquet(file)
-    except (OSError, ValueError) as problem:
-        raise UserError(f"{file}: not readable as Parquet ({str(problem).splitlines()[0]})") from problem
+        entries = pq.read_table(file).to_pandas()
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
+        raise UserError(f"{file}: not readable as Parquet ({first_line(problem)})") from problem
     if missing := [name for name in COLUMNS if name not in entries]:
         raise UserError(f"{file}: no column {', '.join(missing)}")
+    for name in ("image", "category", "source"):
+        if not all(isinstance(cell, str) for cell in entries[name]):
+            raise UserError(f"{file}: column {name!r} holds something that is no text")
+    for name in ("value", "confidence"):
+        if not pd.api.types.is_numeric_dtype(entries[name]):
+            raise UserError(f"{file}: column {name!r} holds something that is no number")
     return entries
 
 

@@ -47,6 +47,8 @@ def parse_xml(content: bytes, name: str) -> Parsed:
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(content, True)
+    except (ValueError, LookupError) as problem:  # of an encoding that the parser does not know
+        raise UserError(f"{name}: not readable as XML ({problem})") from problem
     except expat.ExpatError as problem:
         words = expat.ErrorString(problem.code)
         raise UserError(

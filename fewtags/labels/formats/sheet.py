@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fewtags.errors import Problems, UserError
-from fewtags.labels.formats.loaded import read_text
+from fewtags.labels.formats.loaded import first_line, read_text
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def _csv_rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
 def read_parquet(path: Path) -> Sheet:
     try:
         table = pq.read_table(path)
+        columns = [_cells(column) for column in table.columns]
     except FileNotFoundError as problem:
         raise UserError(f"{path}: there is no such file") from problem
-    except (pa.ArrowException, OSError) as problem:
-        raise UserError(f"{path}: not readable as Parquet ({str(problem).splitlines()[0]})") from problem
-    columns = [_cells(column) for column in table.columns]
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:  # the last two: of a date
+        raise UserError(f"{path}: not readable as Parquet ({first_line(problem)})") from problem
     return Sheet(path, list(table.column_names), columns, list(range(1, table.num_rows + 1)), "row")
 
 

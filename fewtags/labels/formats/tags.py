@@ -16,7 +16,7 @@ import numpy as np
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
-from fewtags.labels.formats.loaded import Loaded, read_bytes, read_lines, read_names, require_images
+from fewtags.labels.formats.loaded import Loaded, is_inside, read_bytes, read_lines, read_names, require_images
 from fewtags.labels.formats.writing import require_images_like, require_names, require_sayable
 from fewtags.labels.split import TEST, TRAIN, seeded_split
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -59,6 +59,9 @@ def _read_lists(root: Path, files: Sequence[Path], splits: Sequence[str] | None,
     parts = [_list_entries(file, len(names), problems) for file in files]
     entries = [entry for part in parts for entry in part]
     _check_once([image for image, _ in entries], problems)
+    for image, _ in entries:
+        if not is_inside(image):
+            problems.add(f"image {image!r} is outside the folder")
     problems.raise_if_any()
     require_images(root, [image for image, _ in entries], str(root))
     own = None if splits is None else [s for s, part in zip(splits, parts, strict=True) for _ in part]
@@ -70,7 +73,7 @@ def _list_entries(file: Path, count: int, problems: Problems) -> list[tuple[str,
     entries = []
     for line, text in read_lines(file):
         image, comma, numbers = text.rpartition(",")
-        wrong = [number for number in numbers.split() if not number.isdecimal() or int(number) >= count]
+        wrong = [number for number in numbers.split() if not _is_category(number, count)]
         if not comma:
             problems.add(f"{file.name} line {line}: not `file, number number ...`")
         elif wrong:
@@ -80,6 +83,10 @@ def _list_entries(file: Path, count: int, problems: Problems) -> list[tuple[str,
         else:
             entries.append((image.strip(), [int(number) for number in numbers.split()]))
     return entries
+
+
+def _is_category(number: str, count: int) -> bool:
+    return number.isdecimal() and len(number) <= len(str(count)) and int(number) < count
 
 
 def _check_once(images: Sequence[str], problems: Problems) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from fewtags.labels.formats.loaded import (
     read_json,
     read_lines,
     read_names,
+    require_inside,
 )
 from fewtags.labels.formats.writing import require_images_like, require_names, require_once, require_sayable
 from fewtags.labels.split import TEST, TRAIN
@@ -40,7 +42,8 @@ def read(path: str | Path) -> Loaded:
     index_file = first_existing((root / name for name in INDICES), "VG-200 label index")
     names = {split: [line for _, line in read_lines(root / file)] for split, file in LISTS.items()}
     listed = names[TRAIN] + names[TEST]
-    values = _values(index_file, read_json(index_file), listed)
+    _check_listed(root, listed)
+    values = _values(index_file, _index(index_file), listed)
     splits = tuple(split for split in LISTS for _ in names[split])
     categories, notes = _categories(root)
     return Loaded(LabelTable(_located(root, listed), categories, values, splits), root, notes)
@@ -83,7 +86,21 @@ def _categories(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names[:COUNT], ()
 
 
-def _values(file: Path, index: Mapping[str, Sequence[int]], images: Sequence[str]) -> np.ndarray:
+def _check_listed(root: Path, listed: Sequence[str]) -> None:
+    require_inside(listed, str(root))
+    problems = Problems(", ".join(str(root / file) for file in LISTS.values()))
+    require_once(listed, "image", problems)
+    problems.raise_if_any()
+
+
+def _index(file: Path) -> dict[str, Any]:
+    index = read_json(file)
+    if not isinstance(index, dict):
+        raise UserError(f"{file}: not a label index: it needs a key for each image")
+    return index
+
+
+def _values(file: Path, index: Mapping[str, Any], images: Sequence[str]) -> np.ndarray:
     """(n, 200) int8. Numbers from 200 on belong to VG-500 and are left out."""
     values = np.full((len(images), COUNT), ABSENT, dtype=np.int8)
     problems = Problems(str(file))
@@ -91,7 +108,7 @@ def _values(file: Path, index: Mapping[str, Sequence[int]], images: Sequence[str
         numbers = index.get(image)
         if numbers is None:
             problems.add(f"no entry for the listed image {image}")
-        elif not all(isinstance(number, int) and number >= 0 for number in numbers):
+        elif not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
             problems.add(f"image {image}: {numbers} is not a list of category numbers")
         else:
             values[row, [number for number in numbers if number < COUNT]] = PRESENT

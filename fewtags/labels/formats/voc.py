@@ -6,6 +6,7 @@ authors' code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
@@ -15,9 +16,9 @@ import numpy as np
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
-from fewtags.labels.formats.loaded import Loaded, first_existing, read_lines, require_images
+from fewtags.labels.formats.loaded import Loaded, first_existing, is_inside, read_lines, require_images
 from fewtags.labels.formats.safe_xml import read_xml
-from fewtags.labels.formats.writing import require_images_like
+from fewtags.labels.formats.writing import require_images_like, require_once
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 
@@ -44,6 +45,7 @@ def read(path: str | Path, difficult: Literal["unknown", "absent"] = "unknown") 
     root = _root(Path(path))
     ids = {split: _image_ids(root / "ImageSets" / "Main" / f"{name}.txt") for split, name in LISTS.items()}
     problems = Problems(str(root))
+    _check_ids([image for split in LISTS for image in ids[split]], problems)
     only_difficult = UNKNOWN if difficult == "unknown" else ABSENT
     rows = [_row(root, image, only_difficult, problems) for split in LISTS for image in ids[split]]
     problems.raise_if_any()
@@ -97,6 +99,14 @@ def _image_ids(path: Path) -> list[str]:
     return [line.split()[0] for _, line in read_lines(path)]
 
 
+def _check_ids(ids: Sequence[str], problems: Problems) -> None:
+    for image in ids:
+        if not is_inside(image):
+            problems.add(f"ImageSets/Main: image {image!r} is outside the folder")
+    require_once(ids, "image", problems)
+    problems.raise_if_any()
+
+
 def _row(root: Path, image: str, only_difficult: int, problems: Problems) -> np.ndarray:
     """(C,) int8: present with an ordinary object, `only_difficult` with difficult ones alone, else absent."""
     row = np.full(len(CATEGORIES), ABSENT, dtype=np.int8)
@@ -117,12 +127,21 @@ def _objects(path: Path, problems: Problems) -> list[tuple[str, bool]]:
         problems.add(f"{shown}: there is no such file")
         return []
     try:
-        objects = read_xml(path, shown).root.findall("object")
+        found = read_xml(path, shown).root
     except UserError as problem:
         problems.add(str(problem))
         return []
-    return [(_child(item, "name"), _child(item, "difficult") == "1") for item in objects]
+    if found.tag != "annotation":
+        problems.add(f"{shown}: not a VOC annotation: it begins with <{found.tag}>, not <annotation>")
+    return [(_child(item, "name"), _is_difficult(item, shown, problems)) for item in found.findall("object")]
 
 
 def _child(item: ElementTree.Element, name: str) -> str:
     return (item.findtext(name) or "").strip()
+
+
+def _is_difficult(item: ElementTree.Element, shown: str, problems: Problems) -> bool:
+    said = _child(item, "difficult")
+    if said not in ("", "0", "1"):
+        problems.add(f"{shown}: <difficult> is {said!r}, neither 0 nor 1")
+    return said == "1"

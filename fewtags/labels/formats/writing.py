@@ -57,3 +57,13 @@ def require_once(names: Sequence[str], what: str, problems: Problems) -> None:
 
 def is_line(text: str) -> bool:
     return text.splitlines() == [text] and text == text.strip() != ""
+
+
+def require_named(categories: Sequence[str], problems: Problems) -> None:
+    """Of categories as they were read: every one has a name, and no other has the same."""
+    if not categories:
+        problems.add("there is no category")
+    for number, name in enumerate(categories, start=1):
+        if not name.strip():
+            problems.add(f"category {number} has no name")
+    require_once(categories, "category", problems)
