@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fewtags.errors import UserError
 
@@ -20,11 +20,11 @@ RESIZE = "squash to image_size x image_size, bilinear with antialiasing (Pillow:
 class ModelCard(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    categories: list[str]
+    categories: Annotated[list[str], Field(min_length=1)]
     """In the order of the outputs' columns."""
-    decision_thresholds: list[float]
+    decision_thresholds: list[Annotated[float, Field(ge=0, le=1)]]
     """Probability from which a category is called present, one per category."""
-    image_size: int
+    image_size: Annotated[int, Field(ge=1, le=8192)]
     input: str = INPUT
     resize: str = RESIZE
     method: str
@@ -52,7 +52,7 @@ class ModelCard(BaseModel):
         lists = ("categories", "decision_thresholds")
         try:
             return cls(**(dict(metadata) | {key: json.loads(metadata[key]) for key in lists}))  # type: ignore[arg-type]
-        except (KeyError, json.JSONDecodeError, ValidationError) as problem:
+        except (KeyError, ValueError, TypeError, RecursionError) as problem:
             raise UserError(
                 f"{file}: its metadata do not say what fewtags writes there ({_short(problem)}); "
                 "export it with `fewtags export RUN --onnx FILE`"

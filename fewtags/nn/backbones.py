@@ -128,16 +128,28 @@ def build_backbone(name: str, pretrained: bool = True, weights: str | None = Non
 
 def _empty_network(name: str) -> nn.Module:
     model = LITE.get(name, name)
+    _check_registered(name, model)
     try:
         network = timm.create_model(model, pretrained=False)
         options = _options(network)
         return timm.create_model(model, pretrained=False, **options) if options else network
     except Exception as problem:  # timm raises whatever the model's code does
-        close = difflib.get_close_matches(name, [*LITE, *timm.list_models()], n=3)
-        hint = f"; did you mean {', '.join(close)}?" if close and name not in close else ""
-        raise UserError(
-            f"backbone {name!r} cannot be built ({problem}); it is {', '.join(LITE)} or a timm model{hint}"
-        ) from problem
+        raise _unknown(name, problem) from problem
+
+
+def _check_registered(name: str, model: str) -> None:
+    """timm also takes addresses (hf-hub:, local-dir:). A recipe, maybe a stranger's, names a network of timm."""
+    if not timm.is_model(model.partition(".")[0]):
+        raise _unknown(name, "timm has no network of this name")
+
+
+def _unknown(name: str, problem: object) -> UserError:
+    shown = name[:200]
+    close = difflib.get_close_matches(shown, [*LITE, *timm.list_models()], n=3)
+    hint = f"; did you mean {', '.join(close)}?" if close and name not in close else ""
+    return UserError(
+        f"backbone {shown!r} cannot be built ({problem}); it is {', '.join(LITE)} or a timm model{hint}"
+    )
 
 
 def _options(network: nn.Module) -> dict[str, Any]:

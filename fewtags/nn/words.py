@@ -148,8 +148,8 @@ def _encoded(name: str, categories: Sequence[str]) -> np.ndarray:
     except ImportError as problem:
         raise UserError(f"{HUB}{name} needs the package transformers: pip install 'fewtags[hub]'") from problem
     try:
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name)
-        model: Any = transformers.AutoModel.from_pretrained(name).eval()
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model: Any = transformers.AutoModel.from_pretrained(name, trust_remote_code=False).eval()
     except (OSError, ValueError) as problem:
         raise UserError(f"{HUB}{name}: could not be loaded (wrong name, or no network?): {problem}") from problem
     return _encode(tokenizer, model, categories)

@@ -49,8 +49,9 @@ def cooccurrence(runs: Sequence[Run]) -> dict[str, Any] | None:
     for run in runs:
         found = run.examples.get("cooccurrence")
         if found and found.get("matrices"):
-            photo = run.path / "examples" / found["image"]
-            source = photo_uri(open_example(photo)) if photo.is_file() else None
+            folder = run.path / "examples"
+            there = (folder / str(found["image"])).is_file()
+            source = photo_uri(open_example(folder, found["image"])) if there else None
             return {"src": source, "image": found["image"], "run": run.name, "matrices": _matrices(found)}
     return None
 
@@ -69,7 +70,7 @@ def merged_fills(filled: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _card(name: str, runs: Sequence[Run]) -> dict[str, Any]:
     entries = [(run, image) for run in runs for image in run.examples.get("images", []) if _name(image) == name]
     run, image = entries[0]
-    photo = open_example(run.path / "examples" / image["file"])
+    photo = open_example(run.path / "examples", image["file"])
     hidden = next(
         (entry["hidden_present"] for _, entry in entries if entry.get("hidden_present") is not None), None
     )

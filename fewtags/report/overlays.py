@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from fewtags.errors import UserError
+from fewtags.images.loading import open_image
 
 PHOTO_SIDE = 480
 THUMBNAIL_SIDE = 176
@@ -19,12 +20,11 @@ STRONGEST = 0.78
 """Opacity of the heat where attention is greatest: the image stays visible beneath."""
 
 
-def open_example(path: Path) -> Image.Image:
-    try:
-        with Image.open(path) as image:
-            return image.convert("RGB")
-    except OSError as problem:
-        raise UserError(f"{path}: an example image of the report cannot be read ({problem})") from problem
+def open_example(folder: Path, file: object) -> Image.Image:
+    """An image of a run's folder of examples; by its name alone, so that no other file gets into a report."""
+    if not isinstance(file, str) or file != Path(file).name:
+        raise UserError(f"{folder}: {str(file)[:200]!r} is not the name of an example image")
+    return open_image(folder / file)
 
 
 def photo_uri(image: Image.Image) -> str:

@@ -122,7 +122,7 @@ def _images(figure: Figure | SubFigure, images: list[tuple[Run, dict[str, Any]]]
     for index, (run, image) in enumerate(images):
         left = 0.03 + index * width
         axes = figure.add_axes((left, 0.3, width - 0.015, 0.55), anchor="NW")
-        axes.imshow(open_example(run.path / "examples" / image["file"]))
+        axes.imshow(open_example(run.path / "examples", image["file"]))
         axes.set_axis_off()
         _chips(figure, _labels(image), left, 0.25, left + width - 0.01)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
+from fewtags import plain_yaml
 from fewtags.errors import UserError
+from fewtags.untrusted import read_json, refuse_links_outside
 
 SPELLINGS = {
     "hst": "HST",
@@ -83,6 +83,7 @@ def read_run(path: Path) -> Run:
     path = Path(path)
     if not (path / "metrics.json").is_file():
         raise UserError(f"{path}: no metrics.json in it; give the folder of a finished run (or train it first)")
+    refuse_links_outside(path)
     run = Run(
         path=path,
         name=path.name,
@@ -108,24 +109,13 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
-        raise UserError(f"{path}: not readable as JSON ({problem}); train or evaluate the run again") from problem
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: holds a {type(content).__name__} where an object was expected")
-    return content
+    return read_json(path) if path.is_file() else {}
 
 
 def _yaml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise UserError(f"{path}: not readable as YAML: {problem}") from problem
+    content = plain_yaml.read(path)
     return content if isinstance(content, dict) else {}
 
 

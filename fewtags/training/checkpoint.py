@@ -22,6 +22,16 @@ from fewtags.files import whole_file
 from lightning.pytorch.plugins.io import CheckpointIO  # isort: skip
 
 STRUCTURE = "structure"
+MALFORMED = (SafetensorError, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+KINDS = {
+    "epoch": int,
+    "global_step": int,
+    "state_dict": dict,
+    "optimizer_states": list,
+    "loops": dict,
+    "callbacks": dict,
+}
+"""What a checkpoint of a run holds, and more."""
 
 
 def encode(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
@@ -65,8 +75,19 @@ def load(path: Path) -> dict[str, Any]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             structure = json.loads(file.metadata()[STRUCTURE])
         return decode(structure, tensors)
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as problem:
+    except MALFORMED as problem:
         raise UserError(f"{path}: not a checkpoint of fewtags ({problem}); delete it to start over") from problem
+
+
+def checked(checkpoint: Any, path: Any) -> dict[str, Any]:
+    """Of the kinds that Lightning takes for granted."""
+    held = checkpoint if isinstance(checkpoint, dict) else {}
+    wrong = [name for name, kind in KINDS.items() if not isinstance(held.get(name), kind)]
+    tensors = [] if wrong else held["state_dict"].values()
+    if wrong or not all(isinstance(tensor, torch.Tensor) for tensor in tensors):
+        what = ", ".join(wrong) or "state_dict"
+        raise UserError(f"{path}: not a checkpoint of fewtags ({what} cannot be read); delete it to start over")
+    return held
 
 
 class SafeCheckpointIO(CheckpointIO):
@@ -75,7 +96,7 @@ class SafeCheckpointIO(CheckpointIO):
         save(checkpoint, Path(path))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        return load(Path(path))
+        return checked(load(Path(path)), path)
 
     def remove_checkpoint(self, path: Any) -> None:
         Path(path).unlink(missing_ok=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from fewtags.errors import UserError
 from fewtags.files import whole_file, write_text
 from fewtags.recipe import Recipe
+from fewtags.untrusted import read_json, refuse_links_outside
 
 MODEL = "model.safetensors"
 
@@ -28,18 +29,26 @@ class Labels(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    categories: list[str]
-    decision_thresholds: list[float]
+    categories: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    decision_thresholds: list[Annotated[float, Field(ge=0, le=1)]]
     """Probability from which `predict` calls a category present."""
     decision_thresholds_from: str
     """What they were fitted on, in words."""
     data: str
     """The DATA that the run was trained on."""
     tokens: str | None = None
-    channels: int
+    channels: Annotated[int, Field(ge=1, le=1_000_000)]
     """Channels of the backbone's map."""
-    word_size: int | None = None
+    word_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Size of the word vectors given; None: learned."""
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        if len(self.categories) != len(self.decision_thresholds):
+            raise ValueError("categories and decision_thresholds differ in number")
+        if len(set(self.categories)) < len(self.categories):
+            raise ValueError("a category is there twice")
+        return self
 
 
 class RunFolder:
@@ -47,17 +56,21 @@ class RunFolder:
         self.path = Path(path)
 
     def recipe(self) -> Recipe:
+        refuse_links_outside(self.path)
         return Recipe.load(self._existing("recipe.yaml"))
 
     def labels(self) -> Labels:
         path = self._existing("labels.json")
+        content = read_json(path)
         try:
-            return Labels.model_validate_json(path.read_text(encoding="utf-8"))
-        except (ValidationError, UnicodeDecodeError) as problem:
-            raise UserError(f"{path}: damaged or not written by fewtags: {problem}") from problem
+            return Labels.model_validate(content)
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise UserError(f"{path}: damaged or not written by fewtags: {where} {first['msg']}") from problem
 
     def metrics(self) -> dict[str, Any]:
-        return json.loads(self._existing("metrics.json").read_text(encoding="utf-8"))
+        return read_json(self._existing("metrics.json"))
 
     def is_complete(self) -> bool:
         return (self.path / "metrics.json").is_file()
@@ -86,7 +99,7 @@ class RunFolder:
         path = self._existing(MODEL)
         try:
             tensors = load_file(path)
-        except SafetensorError as problem:
+        except (SafetensorError, OSError, ValueError) as problem:
             raise UserError(f"{path}: damaged or not a safetensors file: {problem}") from problem
         return {
             key.removeprefix(f"{part}."): value for key, value in tensors.items() if key.startswith(f"{part}.")

@@ -101,5 +101,5 @@ def test_no_examples_no_cards(tmp_path):
 def test_a_missing_example_image_is_named(tmp_path):
     run = write_examples(write_run(tmp_path / "a"))
     (run / "examples" / "1.png").unlink()
-    with pytest.raises(UserError, match=r"1\.png: an example image of the report cannot be read"):
+    with pytest.raises(UserError, match=r"1\.png: there is no such image"):
         example_cards(read_runs([run]))
