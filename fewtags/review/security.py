@@ -4,11 +4,12 @@
 - Origin and Sec-Fetch-Site: another site may send a form here, but not without saying where from.
 - Token: anybody who is not on this machine has to know it; compared in constant time, kept
   in a cookie, never logged.
-- Bodies are small, and every answer carries the same strict headers.
+- Bodies are small and arrive in time, and every answer carries the same strict headers.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
@@ -24,6 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fewtags.errors import UserError
 
 LARGEST_BODY = 64 * 1024
+SLOWEST_BODY = 10
+"""Seconds for a body to arrive."""
 SHORTEST_TOKEN = 16
 TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_TOKEN},}}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -127,7 +130,10 @@ class Guard:
         if self.policy.token is not None and method in READING and b"token=" in scope["query_string"]:
             return await self._let_in(scope, send)
         self.policy.check_token(headers)
-        body = await _whole_body(headers, receive)
+        try:
+            body = await asyncio.wait_for(_whole_body(headers, receive), SLOWEST_BODY)
+        except TimeoutError as problem:
+            raise RefusedError(408, f"The request has not arrived within {SLOWEST_BODY} s.") from problem
         await self.app(scope, _replayed(body, receive), send)
 
     async def _let_in(self, scope: Scope, send: Send) -> None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from fewtags import __version__
+from fewtags.serve.guard import Guard
 from fewtags.serve.limits import Limits, Refusal
 from fewtags.serve.metrics import CONTENT_TYPE, Counted
 from fewtags.serve.models import Model
@@ -39,7 +40,10 @@ open_routes = APIRouter()
 routes = APIRouter()
 
 
-def create_app(model: Model, limits: Limits | None = None, token: str | None = None) -> FastAPI:
+def create_app(
+    model: Model, limits: Limits | None = None, token: str | None = None, local: bool = False
+) -> FastAPI:
+    """`local`: listens to this machine alone, so that only its programs may ask; see `guard`."""
     service = Service(model, limits or Limits())
 
     @asynccontextmanager
@@ -53,6 +57,7 @@ def create_app(model: Model, limits: Limits | None = None, token: str | None = N
     app.include_router(open_routes)
     app.include_router(routes, dependencies=[Depends(authorised)])
     app.add_middleware(Counted, metrics=service.metrics)
+    app.add_middleware(Guard, local=local and token is None)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
