@@ -50,16 +50,18 @@ def top(probabilities: np.ndarray, k: int = 3, at_least: float = 0.0) -> np.ndar
 
 def counts(predicted: np.ndarray, labels: np.ndarray) -> Counts:
     """predicted (n, C) bool, labels (n, C) of -1, 0, +1; unknown entries count nowhere."""
-    target = np.where(labels == UNKNOWN, IGNORED, labels == PRESENT).astype(np.int64)
+    target = np.where(labels == UNKNOWN, IGNORED, labels == PRESENT)
+    columns = max(2, labels.shape[1])  # torchmetrics takes two labels at least: a lone one is counted twice
     table = multilabel_stat_scores(
-        torch.from_numpy(predicted.astype(np.int64)),
-        torch.from_numpy(target),
-        num_labels=labels.shape[1],
-        average=None,
-        ignore_index=IGNORED,
+        _at_least_two(predicted), _at_least_two(target), columns, average=None, ignore_index=IGNORED
     )
-    right, wrong, _absent_right, _missed, present = table.numpy().T
+    right, wrong, _absent_right, _missed, present = table.numpy()[: labels.shape[1]].T
     return Counts(right, right + wrong, present)
+
+
+def _at_least_two(columns: np.ndarray) -> torch.Tensor:
+    wide = np.repeat(columns, 2, axis=1) if columns.shape[1] == 1 else columns
+    return torch.from_numpy(wide.astype(np.int64))
 
 
 def precision_recall_f1(predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:

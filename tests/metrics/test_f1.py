@@ -79,3 +79,11 @@ def test_top_can_leave_out_improbable_ones_as_the_released_code():
 def test_thresholds_may_differ_between_categories():
     probabilities = np.array([[0.4, 0.4]])
     assert above(probabilities, np.array([0.3, 0.5])).tolist() == [[True, False]]
+
+
+def test_one_category_counts_as_the_first_of_two():
+    predicted, labels = np.array([[True], [True], [False], [True]]), np.array([[1], [-1], [1], [0]])
+    alone = counts(predicted, labels)
+    beside = counts(np.repeat(predicted, 3, axis=1), np.repeat(labels, 3, axis=1))
+    assert [values.tolist() for values in alone] == [[1], [2], [2]]
+    assert [values.tolist() for values in beside] == [[1] * 3, [2] * 3, [2] * 3]
