@@ -29,3 +29,9 @@ def named(images: Sequence[str]) -> str:
     """`a.jpg, b.jpg and 30 more`"""
     more = f" and {len(images) - MOST_NAMED} more" if len(images) > MOST_NAMED else ""
     return ", ".join(images[:MOST_NAMED]) + more
+
+
+def require_cached(part: np.ndarray, images: Sequence[str], maps: object) -> None:
+    """The same of features that were read: rows `part` of the cache file `maps`."""
+    file = getattr(maps, "filename", None) or "the cache"
+    require_finite(part, images, "the cached features", f"delete {file} and run it again")

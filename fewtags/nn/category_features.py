@@ -50,7 +50,7 @@ class SemanticDecoupling(nn.Module):
         self.joint_to_score = nn.Linear(joint_size, 1, bias=False)
 
     def forward(self, maps: Tensor) -> CategoryFeatures:
-        reduced = self.norm(self.reduce(pooled(maps, self.pool_map)))  # (B, D, H, W)
+        reduced = normalised(self.norm, self.reduce(pooled(maps, self.pool_map)))  # (B, D, H, W)
         places = reduced.flatten(2).transpose(1, 2)  # (B, N, D)
         scores = attention_scores(
             self.place_to_joint(places), self.word_to_joint(self.words), self.joint_to_score.weight[0]
@@ -152,3 +152,12 @@ class _JointScores(torch.autograd.Function):
                 to_words[category] = slope.mul_(places).sum(0)
         to_weights.mul_(2).sub_(grads[0].sum())
         return to_places.mul_(4 * weights), to_words.mul_(4 * weights), to_weights
+
+
+def normalised(norm: nn.BatchNorm2d, maps: Tensor) -> Tensor:
+    """Batch norm. One image with one place has no variance: it is seen with the running statistics."""
+    if type(norm) is nn.BatchNorm2d and norm.training and maps.numel() == maps.shape[1]:
+        return functional.batch_norm(
+            maps, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        )
+    return norm(maps)

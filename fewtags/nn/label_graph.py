@@ -58,10 +58,6 @@ class PairCounts(NamedTuple):
 
 def count_pairs(labels: np.ndarray | Tensor | SparseLabels, smoothing: float | None = None) -> PairCounts:
     """Labels (n, C) → counts over entries that are both known, s by marginal likelihood if None."""
-    if isinstance(labels, Tensor) and labels.is_meta:  # shapes alone are asked for
-        count = labels.shape[1]
-        shapes: tuple[tuple[int, ...], ...] = (count, count), (count, count), (count,), (count,), ()
-        return PairCounts(*(torch.empty(shape, device="meta") for shape in shapes))
     together, trials, present, known = _totals(labels)
     base_rates = present / np.maximum(known, 1)  # 0 for a category nothing is known of
     strength = likeliest_smoothing(together, trials, base_rates) if smoothing is None else smoothing
