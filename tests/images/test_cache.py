@@ -182,7 +182,7 @@ def test_a_second_process_waits_and_says_so(tmp_path, backbone, monkeypatch):
         out, start = io.StringIO(), time.perf_counter()
         cached(tmp_path, backbone, console=Console(file=out, width=300))
     assert time.perf_counter() - start > 0.5
-    assert "Another process is computing the same features" in out.getvalue()
+    assert "another process is computing the same features" in out.getvalue()
 
 
 def test_too_little_space_is_said_before_starting(tmp_path, backbone, monkeypatch):
