@@ -17,8 +17,8 @@ from rich.text import Text
 
 from fewtags.benchmark.cells import Cell
 from fewtags.benchmark.cost import Costs
+from fewtags.durations import duration
 from fewtags.report.words import points
-from fewtags.training.timing import duration
 
 FINISHED_SHOWN = 5
 

@@ -12,8 +12,8 @@ from rich.text import Text
 from fewtags.benchmark.cells import Cell
 from fewtags.benchmark.cost import CacheCost, Costs
 from fewtags.benchmark.sweep import Failure
+from fewtags.durations import duration
 from fewtags.report.words import percent, points
-from fewtags.training.timing import duration
 
 MOST_SHOWN = 5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fewtags import durations
 from fewtags.report.palette import MODULES
 from fewtags.report.runs import Run
 
@@ -33,13 +34,8 @@ def count(number: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}{NARROW}h {minutes:02d}{NARROW}min"
-    return f"{minutes}{NARROW}min {rest:02d}{NARROW}s" if minutes else f"{rest}{NARROW}s"
+    """As everywhere, and never broken over two lines."""
+    return durations.duration(seconds).replace(" ", NARROW)
 
 
 def ranked(runs: Sequence[Run]) -> list[Run]:

@@ -23,7 +23,7 @@ def plain_spaces(text):
         (percent(0.0), "0 %"),
         (count(12345.0), "12,345"),
         (duration(59.6), "1 min 00 s"),
-        (duration(9), "9 s"),
+        (duration(9), "9.0 s"),
         (duration(3725), "1 h 02 min"),
         (duration(None), "–"),
     ],
