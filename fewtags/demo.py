@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fewtags.recipe import Recipe
-from fewtags.report import comparison_report
+from fewtags.report import comparison_picture, comparison_report
 from fewtags.report.terminal import metrics_table
 from fewtags.training.examples import write_examples
 from fewtags.training.folder import RunFolder
@@ -58,7 +58,7 @@ def _say_margins(rows: list[dict[str, Any]], console: Console) -> None:
 
 
 def _report(recipe: Recipe, out: Path, console: Console) -> Path:
-    """The page, with two more short runs for its pictures: attention by SA, and IST without its loss."""
+    """The page and a picture of it; two more short runs are in them: attention by SA, and IST without its loss."""
     short = recipe.replace(method="hst", epochs=max(2, recipe.epochs // 2), cross=False)
     attention = _trained(short.replace(category_features="sa"), out / "pictures" / "sa", console)
     no_loss = short.replace(intra_weight=0.0, dtl_gradient="through")
@@ -66,4 +66,5 @@ def _report(recipe: Recipe, out: Path, console: Console) -> Path:
     rows = write_examples(out / "hst", {"sa": attention.path}, without_loss.path)
     write_examples(out / "plain", rows=rows)
     runs = [out / method for method in METHODS_SHOWN]
+    comparison_picture(runs, out / "picture.png")
     return comparison_report(runs, out / "report.html", "fewtags: 10 % of the labels known")

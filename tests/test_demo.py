@@ -21,6 +21,7 @@ def test_demo_trains_both_and_writes_the_page(small, tmp_path: Path):
     demo_module.demo(tmp_path / "demo", [0], console)
     assert [RunFolder(tmp_path / "demo" / m).metrics()["method"] for m in ("plain", "hst")] == ["plain", "hst"]
     page = (tmp_path / "demo" / "report.html").read_text()
+    assert (tmp_path / "demo" / "picture.png").stat().st_size > 10_000
     assert "report.html" in console.export_text()
     for wanted in ("HST", "plain", "SD", "SA"):
         assert wanted in page
