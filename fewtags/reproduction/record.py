@@ -112,9 +112,10 @@ def read_record(run: Path) -> Record | None:
 def known_hash(known: KnownLabels) -> str:
     """Short name of the mask: what is known, what is held out. Sparse labels have that of dense ones."""
     content = hashlib.sha256()
-    for role, labels in (("known", known.labels), ("held out", known.held_out)):
+    held_out = known.labels[:0] if known.held_out is None else known.held_out
+    for role, labels in (("known", known.labels), ("held out", held_out)):
         content.update(role.encode())
-        for start in range(0, 0 if labels is None else len(labels), ROWS_AT_ONCE):
+        for start in range(0, len(labels), ROWS_AT_ONCE):
             content.update(np.ascontiguousarray(labels[start : start + ROWS_AT_ONCE], dtype=np.int8).tobytes())
     return content.hexdigest()[:16]
 
