@@ -80,22 +80,13 @@ class Figures:
         return status, content
 
     def lines(self, duration: float) -> list[str]:
-        found = [
-            "| request | answered | per second | p50 | p95 | worst | refused (503) | other |",
-            "|---" * 8 + "|",
-        ]
+        found = ["| request | answered | per second | p50 | p95 | worst | refused |", "|---" * 7 + "|"]
         for what, seconds in self.seconds.items():
             middle, slow = np.quantile(seconds, (0.5, 0.95))
-            refused = self.statuses[what, 503]
-            other = sum(
-                count
-                for (name, status), count in self.statuses.items()
-                if name == what and status not in (200, 503)
-            )
+            others = [(status, count) for (name, status), count in self.statuses.items() if name == what]
+            refused = ", ".join(f"{count:,} with {status}" for status, count in others if status != 200) or "none"
             times = " | ".join(f"{1000 * value:,.0f} ms" for value in (middle, slow, max(seconds)))
-            found.append(
-                f"| {what} | {len(seconds):,} | {len(seconds) / duration:,.0f} | {times} | {refused:,} | {other} |"
-            )
+            found.append(f"| {what} | {len(seconds):,} | {len(seconds) / duration:,.0f} | {times} | {refused} |")
         return found
 
 
@@ -183,16 +174,19 @@ def measure(
     try:
         wait_until_answered(port, path, server)
         before = memory_mb(server.pid)
+        began = time.monotonic()
         figures = asyncio.run(load(port, users, seconds, user))
+        took = time.monotonic() - began
         after = memory_mb(server.pid)
         alive = server.poll() is None
     finally:
         server.terminate()
         server.wait(30)
     print(
-        f"{users} users for {seconds:g} s; the machine has {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n"
+        f"{users} users for {seconds:g} s, all answered after {took:.0f} s; "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n"
     )
-    print("\n".join(figures.lines(seconds)))
+    print("\n".join(figures.lines(took)))
     faults = ", ".join(f"{count} {name}" for name, count in figures.faults.items()) or "none"
     print(f"\nconnections that broke: {faults}; memory {before:,.0f} → {after:,.0f} MB; alive at the end: {alive}")
     return figures

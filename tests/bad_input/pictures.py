@@ -54,6 +54,8 @@ def whole(colour: Colour, rng: random.Random) -> tuple[str, str, bytes]:
     """(about, suffix, content) of an image that has to be read as this colour."""
     image = picture(colour, rng.choice((SIZE, (1, 1), (1, 300), (300, 1), (1030, 7))))
     grey16 = np.full(SIZE[::-1], 257 * colour[0], np.uint16)
+    shares = np.full((20, 20), colour[0] / 255, np.float32)
+    shares[0, 0] = 1  # floating point spans what it holds: white has to be there
     turned = Image.Exif()
     turned[0x0112] = rng.randrange(1, 9)
     alpha = image.convert("RGBA")
@@ -90,7 +92,7 @@ def whole(colour: Colour, rng: random.Random) -> tuple[str, str, bytes]:
             (
                 "floating point",
                 ".tif",
-                encoded(Image.fromarray(np.full((4, 4), colour[0] / 255, np.float32)), "TIFF"),
+                encoded(Image.fromarray(shares), "TIFF"),
             ),
         ]
     return rng.choice(made)

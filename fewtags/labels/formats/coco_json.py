@@ -21,7 +21,15 @@ from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
 from fewtags.labels.formats.entries import count_unknown
-from fewtags.labels.formats.loaded import Loaded, only_json, part_files, read_json, require_images, require_inside
+from fewtags.labels.formats.loaded import (
+    Loaded,
+    is_file,
+    only_json,
+    part_files,
+    read_json,
+    require_images,
+    require_inside,
+)
 from fewtags.labels.formats.writing import require_named, require_names, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
@@ -84,7 +92,7 @@ def _image_folder(root: Path, file: Path, names: Sequence[str]) -> Path:
     """Where the first image is; else the first place, and the missing images are told from there."""
     part = file.parent.name if file.name.startswith("_") else file.stem.removeprefix("instances_")
     places = [root / part, root / "images" / part, root / "images", root / "data", root]
-    found = (place for place in places if names and (place / names[0]).is_file())
+    found = (place for place in places if names and is_file(place / names[0]))
     return next(found, next(place for place in places if place.is_dir()))
 
 

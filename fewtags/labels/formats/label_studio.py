@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from fewtags.errors import Problems, UserError
 from fewtags.images.loading import SUFFIXES
 from fewtags.labels.formats.entries import VALUES, Entry, Row, count_unknown, is_number, table_of
-from fewtags.labels.formats.loaded import Loaded, is_inside, only_json, read_json
+from fewtags.labels.formats.loaded import Loaded, is_file, is_inside, only_json, read_json
 from fewtags.labels.formats.safe_xml import read_xml
 from fewtags.labels.formats.writing import require_named, require_once
 from fewtags.labels.split import TEST, TRAIN, seeded_split
@@ -205,7 +205,7 @@ def _categories(config: Path, tasks: Sequence[Task], rows: Sequence[Row], proble
 def _images(root: Path, tasks: Sequence[Task], problems: Problems) -> list[str]:
     images = []
     for task in tasks:
-        found = [name for name in _candidates(task) if is_inside(name) and (root / name).is_file()]
+        found = [name for name in _candidates(task) if is_inside(name) and is_file(root / name)]
         if not found:
             problems.add(f"{task.place}: its image is not below {root}; put it there under the same name")
         images.append(found[0] if found else task.place)

@@ -148,6 +148,14 @@ def is_inside(image: str) -> bool:
     return bool(image) and not name.startswith(("/", "../")) and name != ".." and not Path(image).is_absolute()
 
 
+def is_file(path: Path) -> bool:
+    """Also of names that no file can have, because they are too long or hold a NUL."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def missing_rows(root: Path, images: Sequence[str]) -> list[int]:
     """Rows whose image is not a file below `root`. Each folder is listed once: much faster on a network."""
     listed: dict[str, set[str]] = {}

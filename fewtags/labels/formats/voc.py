@@ -16,7 +16,14 @@ import numpy as np
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
 from fewtags.labels.formats import provenance
-from fewtags.labels.formats.loaded import Loaded, first_existing, is_inside, read_lines, require_images
+from fewtags.labels.formats.loaded import (
+    Loaded,
+    first_existing,
+    is_file,
+    is_inside,
+    read_lines,
+    require_images,
+)
 from fewtags.labels.formats.safe_xml import read_xml
 from fewtags.labels.formats.writing import require_images_like, require_once
 from fewtags.labels.split import TEST, TRAIN
@@ -123,7 +130,7 @@ def _row(root: Path, image: str, only_difficult: int, problems: Problems) -> np.
 def _objects(path: Path, problems: Problems) -> list[tuple[str, bool]]:
     """(category, whether difficult) of every object."""
     shown = f"Annotations/{path.name}"
-    if not path.is_file():
+    if not is_file(path):
         problems.add(f"{shown}: there is no such file")
         return []
     try:
