@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fewtags.errors import UserError
+from fewtags import __version__, interrupts
+from fewtags.errors import BadImageError, UserError, printable
+from fewtags.faults import explained
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +31,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A folder with labels.csv, `scenes`, or voc2007:PATH, coco2014:PATH, coco2017:PATH, vg200:PATH, "
-        "openimages:PATH, tags:PATH, coco:PATH, label-studio:PATH, fiftyone:PATH, cvat:PATH.",
+        "openimages:PATH, tags:PATH, coco:PATH, label-studio:PATH, fiftyone:PATH, cvat:PATH, sparse:PATH.",
     ),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `fewtags train`.")]
@@ -41,6 +43,13 @@ Tokens = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Devices = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes on this machine that share the work: GPUs, or parts of its cores."),
+]
+Nodes = Annotated[
+    int | None, typer.Option(min=1, help="Machines that share the work; start all with torchrun or srun.")
+]
 
 
 class Difficult(StrEnum):
@@ -50,6 +59,22 @@ class Difficult(StrEnum):
 
 DifficultObjects = Annotated[
     Difficult, typer.Option("--difficult", help="Of Pascal VOC: what a category of difficult objects alone is.")
+]
+
+
+class OnBadImage(StrEnum):
+    error = "error"
+    skip = "skip"
+
+
+BadImages = Annotated[
+    OnBadImage | None,
+    typer.Option(
+        "--on-bad-image",
+        help="An image that cannot be read: stop and name it (error), or leave it out and list it (skip). "
+        "Default: error; with a trained RUN, as it was trained.",
+        show_default=False,
+    ),
 ]
 
 
@@ -64,11 +89,26 @@ class Form(StrEnum):
     label_studio = "label-studio"
     fiftyone = "fiftyone"
     cvat = "cvat"
+    sparse = "sparse"
 
 
 class Split(StrEnum):
     train = "train"
     test = "test"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fewtags {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None: ...
 
 
 @app.command()
@@ -108,6 +148,9 @@ def train(
     init: Annotated[Path | None, typer.Option(help="Start from this trained run.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     time_budget: Annotated[str | None, typer.Option(help="Train as many epochs as fit: 30m, 2h.")] = None,
+    devices: Devices = None,
+    nodes: Nodes = None,
+    on_bad_image: BadImages = None,
     tokens: Tokens = None,
 ) -> None:
     """Train a tagger on DATA. Without flags: a GPU if there is one, else a frozen `lite0` on the CPU."""
@@ -126,28 +169,36 @@ def train(
         "sample_absent": sample_absent,
         "holdout": holdout,
         "device": device,
+        "on_bad_image": None if on_bad_image is None else on_bad_image.value,
     }
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = Recipe.load(recipe).replace(**given).override(set_ or [])
+    writer = _meet(devices, nodes, chosen.device)
 
     from fewtags.data import with_correlation
+    from fewtags.durations import parse_duration
+    from fewtags.processes.together import said_by_first
     from fewtags.report import run_report
     from fewtags.report.terminal import metrics_table
     from fewtags.training.examples import write_examples
     from fewtags.training.run import run_name
     from fewtags.training.run import train as train_run
-    from fewtags.training.timing import parse_duration
 
     data = with_correlation(data, correlation)
-    folder = out or run_name(data, chosen, resume)
+    folder = out or said_by_first(run_name(data, chosen, resume))
     budget = None if time_budget is None else parse_duration(time_budget)
     try:
         run = train_run(
             data, chosen, folder, tokens=tokens, resume=resume, init=init, time_budget=budget, console=console
         )
     except KeyboardInterrupt:
-        errors.print(f"Stopped. Continue with: fewtags train {data} --out {folder} --resume", soft_wrap=True)
+        how = "Continue" if (folder / "recipe.yaml").is_file() else "Start again"
+        more = " --resume" if how == "Continue" else ""
+        if writer:
+            errors.print(f"Stopped. {how} with: fewtags train {data} --out {folder}{more}", soft_wrap=True)
         raise
+    if not writer:
+        return
     write_examples(run.path)
     console.print(metrics_table(run.metrics()))
     console.print(f"Run folder {run.path}, report {run_report(run.path)}", soft_wrap=True, highlight=False)
@@ -161,13 +212,15 @@ def evaluate(
     json_: Json = False,
     tokens: Tokens = None,
     device: Device = "auto",
+    on_bad_image: BadImages = None,
 ) -> None:
     """Score a trained RUN on labelled DATA; unknown labels are left out."""
     from fewtags.evaluation import evaluate as evaluate_run
     from fewtags.report.terminal import metrics_table
 
     quiet = Console(stderr=True, quiet=json_)
-    metrics = evaluate_run(run, data, split.value, tokens=tokens, device=device, console=quiet)
+    how: dict[str, Any] = {"tokens": tokens, "device": device, "on_bad_image": on_bad_image}
+    metrics = evaluate_run(run, data, split.value, console=quiet, **how)
     _show(metrics, json_, metrics_table)
 
 
@@ -186,8 +239,12 @@ def predict(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to FILE.csv, .parquet or .json.")] = None,
     device: Device = "auto",
+    devices: Devices = None,
+    nodes: Nodes = None,
+    on_bad_image: BadImages = None,
 ) -> None:
     """Tag images with a trained RUN."""
+    from fewtags.images.screening import SKIPPED, told, write_skipped
     from fewtags.predict import (
         image_files,
         load,
@@ -197,14 +254,26 @@ def predict(
         write_predictions,
     )
 
+    writer = _meet(devices, nodes, device)
     tagger = load(run, device)
-    files = image_files(images)
-    predictions = predict_files(tagger, files, top=top, threshold=threshold, console=errors)
+    found = predict_files(
+        tagger,
+        image_files(images),
+        top=top,
+        threshold=threshold,
+        console=errors,
+        on_bad_image=on_bad_image,
+    )
+    if not writer:
+        return
+    if found.skipped:
+        errors.print(told(found.skipped), markup=False, highlight=False, soft_wrap=True)
     if out is None:
-        show_predictions(files, predictions, console)
+        show_predictions(found.files, found.tags, console)
     else:
-        write_predictions(prediction_table(files, predictions), out)
-        console.print(f"{len(files)} images tagged: {out}", soft_wrap=True, highlight=False)
+        write_predictions(prediction_table(found.files, found.tags), out)
+        write_skipped(found.skipped, out.with_name(f"{out.stem}.{SKIPPED}"))
+        console.print(f"{len(found.files)} images tagged: {out}", soft_wrap=True, highlight=False)
 
 
 @app.command()
@@ -241,6 +310,9 @@ def complete(
     json_: Json = False,
     tokens: Tokens = None,
     device: Device = "auto",
+    devices: Devices = None,
+    nodes: Nodes = None,
+    on_bad_image: BadImages = None,
 ) -> None:
     """Fill the unknown labels of DATA where RUN is sure, and say why."""
     from fewtags.completion.complete import Wanted, record_audit
@@ -249,8 +321,12 @@ def complete(
 
     if audit_result is not None:
         return _show(record_audit(audit_result, out, confidence), json_, audit_lines)
-    wanted = Wanted(precision, confidence, prior, audit, csv, min_probability, use_hidden, tokens, device, seed)
+    rest = (min_probability, use_hidden, tokens, device, seed, on_bad_image)
+    wanted = Wanted(precision, confidence, prior, audit, csv, *rest)
+    writer = _meet(devices, nodes, device)
     report = complete_data(run, data, out, wanted, Console(stderr=True, quiet=json_))
+    if not writer:
+        return
     _show(report, json_, completion_summary)
     if not json_:
         console.print(
@@ -304,6 +380,9 @@ def convert(
     prefix: Annotated[
         str, typer.Option(help="Of label-studio: goes before image paths, such as /data/local-files/?d=pets/")
     ] = "",
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="Of sparse: images stay where they are, only labels are written.")
+    ] = False,
     tokens: Tokens = None,
     difficult: DifficultObjects = Difficult.unknown,
 ) -> None:
@@ -312,7 +391,7 @@ def convert(
     from fewtags.convert import parse_sample
 
     how: dict[str, Any] = {"to": to.value, "suggestions": suggestions, "prefix": prefix}
-    how |= {"tokens": tokens, "difficult": difficult.value, "image_root": images}
+    how |= {"tokens": tokens, "difficult": difficult.value, "image_root": images, "labels_only": labels_only}
     how["say"] = lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True)
     written = convert_data(source, dest, parse_sample(sample), seed, size, **how)
     console.print(f"{written}: written", soft_wrap=True, highlight=False)
@@ -355,6 +434,9 @@ def serve(
         str | None,
         typer.Option(envvar="FEWTAGS_TOKEN", show_envvar=True, help="What clients have to send as bearer token."),
     ] = None,
+    without_token: Annotated[
+        bool, typer.Option("--without-token", help="Let anyone who reaches another --host use it.")
+    ] = False,
     max_batch: Annotated[int, typer.Option(min=1, help="Images computed at a time; a GPU likes 32.")] = 8,
     max_wait_ms: Annotated[float, typer.Option(min=0, help="How long an image waits for others.")] = 5.0,
     max_queue: Annotated[int, typer.Option(min=1, help="Images under way at once; beyond, 503.")] = 128,
@@ -370,7 +452,8 @@ def serve(
     from fewtags.serve.run import serve as serve_model
 
     limits = Limits(max_batch, max_wait_ms, max_queue, max_images, max_image_mb, max_pixels, timeout)
-    serve_model(source, host, port, limits, token=token, device=device, threads=threads, console=console)
+    how: dict[str, Any] = {"token": token, "without_token": without_token, "device": device, "threads": threads}
+    serve_model(source, host, port, limits, **how, console=console)
 
 
 @app.command()
@@ -545,6 +628,94 @@ def demo(
     run_demo(out, [int(seed) for seed in seeds.split(",")], console)
 
 
+@app.command()
+def reproduce(
+    run: Run,
+    data: Annotated[
+        str | None, typer.Argument(metavar="[DATA]", help="Where the data are now; default where they were.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the repeated run here.")] = None,
+    check_only: Annotated[
+        bool, typer.Option("--check-only", help="Compare data, recipe and versions; train nothing.")
+    ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Train even if data or recipe are not what they were.")
+    ] = False,
+    new_features: Annotated[
+        bool, typer.Option("--new-features", help="Compute a frozen backbone's features again.")
+    ] = False,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Accept scores that differ by so many points; default every bit counts.")
+    ] = 0.0,
+    json_: Json = False,
+) -> None:
+    """Train RUN again from what it recorded, and compare. Exit code 0: the same; 3: not the same."""
+    from fewtags.reproduction.reproduce import reproduce as reproduce_run
+    from fewtags.reproduction.terminal import report_lines
+
+    how: dict[str, Any] = {"train_again": not check_only, "anyway": anyway, "new_features": new_features}
+    quiet = Console(stderr=True, quiet=json_)
+    report = reproduce_run(run, data, out, tolerance=tolerance, console=quiet, **how)
+    if json_:
+        typer.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        console.print(report_lines(report), soft_wrap=True)
+    if report.reproduced is False:
+        raise typer.Exit(3)
+
+
+cache_app = typer.Typer(help="What the cache holds, and deleting what is no longer used.")
+app.add_typer(cache_app, name="cache")
+
+
+@cache_app.callback(invoke_without_command=True)
+def cache(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        cache_list()
+
+
+@cache_app.command("list")
+def cache_list() -> None:
+    """Show cached features and indexes: size, and when they were last used. The same as `fewtags cache`."""
+    from fewtags.images.cache import cache_folder
+    from fewtags.images.cache_files import show_cache
+
+    show_cache(cache_folder(), console)
+
+
+@cache_app.command("clean")
+def cache_clean(
+    older_than: Annotated[
+        str | None, typer.Option(help="What was not used for so long: 30d, 12h.", show_default=False)
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Everything.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete it; else only say what would be deleted.")] = False,
+) -> None:
+    """Delete cached features and indexes; they are computed again when needed."""
+    from fewtags.durations import parse_duration
+    from fewtags.images.cache import cache_folder
+    from fewtags.images.cache_files import clean_cache
+
+    if (older_than is None) == (not all_):
+        raise UserError("say what to delete: --older-than 30d, or --all")
+    age = 0.0 if older_than is None else parse_duration(older_than)
+    clean_cache(cache_folder(), age, yes, console)
+
+
+def _meet(devices: int | None, nodes: int | None, device: str) -> bool:
+    """Whether this process may write. Where several are asked for, it starts the others or joins them first."""
+    from fewtags.processes.launch import run_copies, starts_others
+    from fewtags.processes.place import find_place
+
+    if starts_others(devices, nodes):
+        raise typer.Exit(run_copies(devices or 1, sys.argv[1:]))
+    if find_place(devices, nodes) is None:
+        return True
+    from fewtags.processes.meeting import meet
+
+    return meet(devices, nodes, device)
+
+
 def _show(value: dict[str, Any], as_json: bool, table: Any) -> None:
     if as_json:
         typer.echo(json.dumps(value, indent=2))
@@ -554,10 +725,20 @@ def _show(value: dict[str, Any], as_json: bool, table: Any) -> None:
 
 def main() -> None:
     """Run a command; a user's mistake is one message and exit code 2."""
+    interrupts.listen()
     try:
         app()
     except UserError as mistake:
-        errors.print(f"Error: {mistake}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"Error: {printable(str(mistake))}", markup=False, highlight=False, soft_wrap=True)
+        if isinstance(mistake, BadImageError):
+            hint = "train, predict, evaluate and complete can leave such images out: --on-bad-image skip"
+            errors.print(hint, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except (OSError, RuntimeError) as fault:  # of the machine, not ours: a full disk, a killed process
+        told = explained(fault)
+        if told is None:
+            raise
+        errors.print(f"Error: {printable(str(told))}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image
 from rich.progress import track
 
+from fewtags.convert_sparse import convert_sparse
 from fewtags.data import Data, open_data
 from fewtags.errors import Problems, UserError
 from fewtags.images.loading import FolderImages
@@ -39,16 +40,21 @@ def convert(
     suggestions: Path | None = None,
     prefix: str = "",
     image_root: Path | None = None,
+    labels_only: bool = False,
     say: Callable[[str], object] = lambda sentence: None,
 ) -> Path:
     """Write SRC in another format, whole or not at all. Returns what holds the labels.
 
     `sample`: so many TRAIN, TEST images, drawn by the seed. `size`: images are squashed to size x size JPEG;
     without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`;
-    `image_root`: see `open_data`. `say` is told how SRC was understood.
+    `image_root`: see `open_data`; `labels_only`: of sparse, images stay where they are. `say` is told how SRC was
+    understood.
     """
     dest, form = Path(dest), layout(to)
     _check(dest, to, size, suggestions, prefix)
+    if labels_only:
+        _check_labels_only(to, sample, size)
+        return convert_sparse(spec, dest, tokens, difficult, seed, say)
     data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult, image_root=image_root)
     for note in data.notes:
         say(note)
@@ -82,6 +88,11 @@ def _check(dest: Path, to: str, size: int | None, suggestions: Path | None, pref
     for flag, given in (("--suggestions", suggestions), ("--prefix", prefix)):
         if given and to != "label-studio":
             raise UserError(f"{flag} {given}: only for --to label-studio")
+
+
+def _check_labels_only(to: str, sample: tuple[int, int] | None, size: int | None) -> None:
+    if to != "sparse" or sample is not None or size is not None:
+        raise UserError("--labels-only is for --to sparse, of all images, without --sample and --size")
 
 
 def read_suggested(file: Path, table: LabelTable) -> dict[str, dict[str, tuple[float, str]]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from rich import box
@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fewtags.errors import UserError
+from fewtags.errors import UserError, printable
 from fewtags.images.loading import FolderImages, ImageSource
 from fewtags.labels.formats import (
     coco,
@@ -23,15 +23,20 @@ from fewtags.labels.formats import (
     folder,
     label_studio,
     open_images,
+    sparse,
     tags,
     visual_genome,
     voc,
 )
 from fewtags.labels.formats.loaded import Loaded
 from fewtags.labels.formats.tokens import Tokens
+from fewtags.labels.sparse import value_count, value_count_by_category
 from fewtags.labels.split import TEST, TRAIN
 from fewtags.labels.table import ABSENT, PRESENT, UNKNOWN, LabelTable
 from fewtags.recipe import Recipe
+
+if TYPE_CHECKING:
+    from fewtags.images.screening import Skipped
 
 Difficult = Literal["unknown", "absent"]
 
@@ -46,6 +51,7 @@ FORMATS: dict[str, Callable[[Path, int, Difficult], Loaded]] = {
     "label-studio": lambda path, seed, difficult: label_studio.read(path, seed),
     "fiftyone": lambda path, seed, difficult: fiftyone.read(path, seed),
     "cvat": lambda path, seed, difficult: cvat.read(path, seed),
+    "sparse": lambda path, seed, difficult: sparse.read(path),
 }
 SCENES_OPTIONS: dict[str, Callable[[str], int | float]] = {
     "train": int,
@@ -67,6 +73,25 @@ class Data:
     """Sentences to print on load."""
     complete_truth: bool = False
     """No label was unknown in the source, so what is hidden can be scored."""
+    skipped: tuple[Skipped, ...] = ()
+    """Images that cannot be read; the table is without them."""
+    whole: LabelTable | None = None
+    """The table with them, where there are any."""
+
+    def in_whole(self, table: LabelTable) -> LabelTable:
+        """`table`, whose rows are ours, with the rows of skipped images back in their places, as given."""
+        if self.whole is None:
+            return table
+        values = self.whole.values.copy()
+        values[self.whole_rows()] = table.values
+        return self.whole.with_values(values)
+
+    def whole_rows(self) -> np.ndarray:
+        """Of each row of the table, its place in the whole one."""
+        if self.whole is None:
+            return np.arange(len(self.table))
+        left_out = {entry.image for entry in self.skipped}
+        return np.flatnonzero([image not in left_out for image in self.whole.images])
 
 
 def open_data(
@@ -77,10 +102,14 @@ def open_data(
     difficult: str = "unknown",
     scenes_options: Mapping[str, Any] | None = None,
     image_root: str | Path | None = None,
+    on_bad_image: str = "error",
+    keep_sparse: bool = False,
 ) -> Data:
     """Read what DATA names. `seed` is that of the split, where the data bring none.
 
-    `image_root`: of a folder, where its images are if not beside the label file.
+    `image_root`: of a folder, where its images are if not beside the label file. `on_bad_image`: "skip" leaves the
+    rows of images that cannot be read out of the table; else opening one is an error. `keep_sparse`: a table of
+    sparse shards stays sparse, which training can read.
     """
     kind, _, rest = str(spec).partition(":")
     if image_root is not None and (kind == "scenes" or kind in FORMATS):
@@ -88,21 +117,57 @@ def open_data(
     if kind == "scenes":
         return _open_scenes(spec, _scenes_options(spec, rest) | dict(scenes_options or {}))
     if kind in FORMATS:
-        name, loaded = kind, _read_format(kind, rest, seed, difficult, tokens)
+        name, loaded = kind, _read_format(kind, rest, seed, difficult, tokens, keep_sparse)
     else:
         name, loaded = _read_folder(spec, tokens, seed, image_root)
+    _check_text(spec, loaded.table)
     notes = (*loaded.notes, *_split_notes(loaded.table))
-    complete = bool(loaded.table.known.all())
-    return Data(name, loaded.table, FolderImages(loaded.root), notes, complete)
+    complete = value_count(loaded.table.values, UNKNOWN) == 0
+    data = Data(name, loaded.table, FolderImages(loaded.root), notes, complete)
+    return without_bad_images(data) if on_bad_image == "skip" else data
 
 
-def _read_format(kind: str, path: str, seed: int, difficult: str, tokens: str | None) -> Loaded:
+def _check_text(spec: str, table: LabelTable) -> None:
+    """JSON can spell names that neither a file system nor a UTF-8 file can hold."""
+    for name in (*table.images, *table.categories):
+        if "\0" in name or printable(name) != name:
+            raise UserError(f"{spec}: {printable(repr(name))} holds a letter that no file name can; rename it")
+
+
+def open_for(
+    recipe: Recipe, spec: str, tokens: str | None, on_bad_image: str | None = None, keep_sparse: bool = False
+) -> Data:
+    """DATA as a run with this recipe reads it; `on_bad_image` None: as the recipe says."""
+    how: dict[str, Any] = {"difficult": recipe.difficult, "on_bad_image": on_bad_image or recipe.on_bad_image}
+    return open_data(spec, tokens=tokens, keep_sparse=keep_sparse, **how)
+
+
+def without_bad_images(data: Data) -> Data:
+    """The data without the rows of images that cannot be read; a note says which those are."""
+    from fewtags.images.screening import told, unreadable
+
+    skipped = tuple(unreadable(data.table.images, data.images))
+    if not skipped:
+        return data
+    left_out = {entry.image for entry in skipped}
+    rows = np.flatnonzero([image not in left_out for image in data.table.images])
+    if not len(rows):
+        raise UserError(f"{data.name}: none of its {len(data.table)} images can be read; {skipped[0].reason}")
+    notes = (*data.notes, told(skipped))
+    return replace(data, table=data.table.rows(rows), notes=notes, skipped=skipped, whole=data.table)
+
+
+def _read_format(
+    kind: str, path: str, seed: int, difficult: str, tokens: str | None, keep_sparse: bool = False
+) -> Loaded:
     if tokens is not None:
         raise UserError(f"--tokens is for folders with a label file; {kind} says itself what its labels mean")
     if difficult not in ("unknown", "absent"):
         raise UserError(f"difficult={difficult}: it is unknown or absent")
     if not Path(path).exists() or not path:
         raise UserError(f"{kind}:{path}: there is no such folder; write {kind}:PATH")
+    if kind == "sparse" and keep_sparse:
+        return sparse.read_for_training(path)
     return FORMATS[kind](Path(path), seed, cast(Difficult, difficult))
 
 
@@ -162,14 +227,14 @@ def counts(table: LabelTable) -> list[SplitCounts]:
     found = []
     for split in (TRAIN, TEST):
         part = table.split(split)
-        entries = [int((part.values == value).sum()) for value in (PRESENT, ABSENT, UNKNOWN)]
+        entries = [value_count(part.values, value) for value in (PRESENT, ABSENT, UNKNOWN)]
         found.append(SplitCounts(split, len(part), *entries))
     return found
 
 
 def scarce(table: LabelTable, least: int = TOO_SCARCE) -> list[tuple[str, int]]:
     """(category, known present training labels) where there are fewer than `least`."""
-    present = (table.split(TRAIN).values == PRESENT).sum(axis=0)
+    present = value_count_by_category(table.split(TRAIN).values, PRESENT)
     return [(table.categories[c], int(present[c])) for c in np.flatnonzero(present < least)]
 
 
@@ -202,10 +267,10 @@ def summary(data: Data) -> Group:
 def check_absents(table: LabelTable, recipe: Recipe) -> None:
     """Training on present labels alone would learn that everything is present: stop, with the choices."""
     values = table.split(TRAIN).values
-    if not (values == PRESENT).any():
+    if not value_count(values, PRESENT):
         raise UserError("no training label is known to be present: there is nothing to learn")
     replaced = recipe.assume_absent is not None or recipe.sample_absent is not None
-    if replaced or recipe.method == "assume_absent" or (values == ABSENT).any():
+    if replaced or recipe.method == "assume_absent" or value_count(values, ABSENT):
         return
     raise UserError(
         "no training label is known to be absent: a model would learn that everything is present. Choose:\n"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from fewtags.data import Data, open_data
+from fewtags.data import Data, open_for
 from fewtags.errors import UserError
+from fewtags.images.screening import told
 from fewtags.labels.table import LabelTable
 from fewtags.metrics import evaluate as evaluate_scores
 from fewtags.predict import Tagger, load
@@ -24,22 +25,30 @@ def evaluate(
     tokens: str | None = None,
     device: str = "auto",
     console: Console | None = None,
+    on_bad_image: str | None = None,
 ) -> dict[str, Any]:
-    """The metrics of metrics.json, for this run on this split of this data; unknown labels are left out."""
+    """The metrics of metrics.json, for this run on this split of this data; unknown labels are left out.
+
+    `on_bad_image`: "error" or "skip"; None: as the run was trained.
+    """
     tagger = load(run, device)
-    opened = open_data(data, tokens=tokens, difficult=tagger.recipe.difficult)
+    console = console or Console(quiet=True)
+    opened = open_for(tagger.recipe, data, tokens, on_bad_image)
+    if opened.skipped:
+        console.print(told(opened.skipped), markup=False, highlight=False, soft_wrap=True)
     table = aligned(opened.table.split(split).without_completed(), tagger.categories, data)
     if not len(table):
         raise UserError(f"{data}: no image has split {split!r}")
     if not table.known.any():
         raise UserError(f"{data}: no label of split {split!r} is known, so there is nothing to compare with")
-    probabilities = predict_table(tagger, opened, table, console or Console(quiet=True))
+    probabilities = predict_table(tagger, opened, table, console)
     scores = evaluate_scores(probabilities, table.values, table.categories)
     about = {
         "run": str(run),
         "data": data,
         "split": split,
         "images": len(table),
+        "skipped_images": [entry.image for entry in opened.skipped],
         "method": tagger.recipe.method,
     }
     return {**about, "known": tagger.recipe.known, "seed": tagger.recipe.seed, **scores}
@@ -64,4 +73,4 @@ def predict_table(tagger: Tagger, data: Data, table: LabelTable, console: Consol
     maps = backbone_maps(
         data.images, table.images, tagger.backbone, tagger.recipe, ("plain",), tagger.device, console
     )
-    return tagger.probabilities_of_maps(maps[:, 0])
+    return tagger.probabilities_of_maps(maps[:, 0], table.images)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,19 +14,29 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from fewtags.errors import UserError
+from fewtags.errors import BadImageError, UserError, printable
 from fewtags.files import whole_file
+from fewtags.finite import require_cached, require_finite
 from fewtags.images.loading import FolderImages, list_images
+from fewtags.images.screening import Skipped
 from fewtags.images.transforms import evaluation_transform
-from fewtags.methods import METHODS, Method, Setting
-from fewtags.methods.variants import VARIANTS, method_class
-from fewtags.nn.backbones import Backbone, build_backbone
+from fewtags.methods import Method
+from fewtags.nn.backbones import Backbone
+from fewtags.processes import together
 from fewtags.recipe import Recipe
 from fewtags.tags import Tag, chosen_tags
 from fewtags.training.folder import Labels, RunFolder
+from fewtags.training.networks import filled_networks
 from fewtags.training.prepare import choose_device
 
 ImageLike = str | Path | Image.Image
+
+
+class Predicted(NamedTuple):
+    files: list[Path]
+    tags: list[list[Tag]]
+    """Of each of the files."""
+    skipped: list[Skipped]
 
 
 class Tagger:
@@ -59,11 +70,13 @@ class Tagger:
         return np.concatenate(rows) if rows else np.zeros((0, len(self.categories)), np.float32)
 
     @torch.no_grad()
-    def probabilities_of_maps(self, maps: np.ndarray) -> np.ndarray:
-        """(images, channels, H, W) cached maps of this backbone → (images, categories)."""
+    def probabilities_of_maps(self, maps: np.ndarray, images: Sequence[str]) -> np.ndarray:
+        """(images, channels, H, W) cached maps of this backbone, of these images → (images, categories)."""
         rows = []
         for start in range(0, len(maps), self.recipe.batch_size):
-            part = np.ascontiguousarray(maps[start : start + self.recipe.batch_size], dtype=np.float32)
+            chosen = slice(start, start + self.recipe.batch_size)
+            part = np.ascontiguousarray(maps[chosen], dtype=np.float32)
+            require_cached(part, images[chosen], maps)
             rows.append(torch.sigmoid(self.method(torch.from_numpy(part).to(self.device))["logits"]).cpu().numpy())
         return np.concatenate(rows)
 
@@ -72,7 +85,9 @@ class Tagger:
         """The network's outputs, batch by batch."""
         for batch in _batches(images, self.recipe.batch_size):
             inputs = torch.stack([self.transform(opened(image)) for image in batch]).to(self.device)
-            yield self.method(self.backbone(inputs))
+            outputs = self.method(self.backbone(inputs))
+            check_scores(outputs["logits"], [_name_of(image) for image in batch])
+            yield outputs
 
 
 def load(run: str | Path, device: str = "auto") -> Tagger:
@@ -80,30 +95,19 @@ def load(run: str | Path, device: str = "auto") -> Tagger:
     folder = RunFolder(run)
     recipe, labels = folder.recipe(), folder.labels()
     chosen = choose_device(device)
-    backbone = build_backbone(recipe.backbone, pretrained=False)
-    _fill(backbone, folder, "backbone")
-    method = _empty_method(recipe, labels)
-    _fill(method, folder, "method")
+    backbone, method = filled_networks(folder, recipe, labels)
     return Tagger(recipe, labels, backbone.eval().to(chosen), method.eval().to(chosen), chosen)
 
 
-def _empty_method(recipe: Recipe, labels: Labels) -> Method:
-    """The run's network with weights still to be filled in."""
-    if recipe.method not in METHODS and recipe.method not in VARIANTS:
-        raise UserError(f"the run was trained with method {recipe.method!r}, which this version does not have")
-    nothing_known = torch.zeros(1, len(labels.categories))
-    words = None if labels.word_size is None else torch.zeros(len(labels.categories), labels.word_size)
-    setting = Setting(recipe, tuple(labels.categories), labels.channels, nothing_known, words)
-    return method_class(recipe.method)(setting)
+def check_scores(logits: Tensor, images: Sequence[str]) -> None:
+    """(B, C) scores of B images: a UserError where any is no finite number."""
+    require_finite(logits.detach().cpu().numpy(), images, "the model's scores", "its weights or these are damaged")
 
 
-def _fill(module: torch.nn.Module, folder: RunFolder, part: str) -> None:
-    try:
-        module.load_state_dict(folder.tensors(part))
-    except RuntimeError as problem:
-        raise UserError(
-            f"{folder.path}: its weights do not fit its recipe; were the files mixed up? {str(problem)[:300]}"
-        ) from problem
+def _name_of(image: ImageLike) -> str:
+    if isinstance(image, Image.Image):
+        return str(getattr(image, "filename", "") or "an opened image")
+    return str(image)
 
 
 def opened(image: ImageLike) -> Image.Image:
@@ -115,18 +119,25 @@ def opened(image: ImageLike) -> Image.Image:
 
 def image_files(paths: Sequence[str | Path]) -> list[Path]:
     """The images named, and those inside folders named."""
-    found: list[Path] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            inside = [path / name for name in list_images(path)]
-            if not inside:
-                raise UserError(f"{path}: there is no image in this folder")
-            found += inside
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise UserError(f"{path}: no such file or folder")
-    return found
+    return [file for path in map(Path, paths) for file in _files_of(path)]
+
+
+def _files_of(path: Path) -> list[Path]:
+    named = printable(str(path))
+    if named != str(path):
+        raise UserError(f"{named}: is not named in UTF-8; rename it")
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, ValueError) as problem:
+        raise UserError(f"{named}: no such file or folder ({problem})") from problem
+    if is_file:
+        return [path]
+    if not is_folder:
+        raise UserError(f"{named}: no such file or folder")
+    inside = [path / name for name in list_images(path)]
+    if not inside:
+        raise UserError(f"{named}: there is no image in this folder")
+    return inside
 
 
 def prediction_table(images: Sequence[Path], predictions: Sequence[Sequence[Tag]]) -> pd.DataFrame:
@@ -170,10 +181,39 @@ def predict_files(
     top: int | None,
     threshold: float | None,
     console: Console,
-) -> list[list[Tag]]:
-    """`Tagger.predict` with a progress bar."""
-    shown = track(files, "Tagging", console=console, transient=True, disable=len(files) < 64)
-    return tagger.predict(shown, top=top, threshold=threshold)
+    on_bad_image: str | None = None,
+) -> Predicted:
+    """`Tagger.predict` with a progress bar; with `on_bad_image` "skip", only of the images that can be read.
+
+    Several processes share the images, in the batches that one would make.
+    """
+    own = together.own_share(len(files), tagger.recipe.batch_size)
+    mine = files[own.start : own.stop]
+    silent = len(files) < 64 or not together.is_writer()
+    shown = track(mine, "Tagging", console=console, transient=True, disable=silent)
+    kept, skipped = list(mine), list[Skipped]()
+    pictures: Iterable[ImageLike] = shown
+    if (on_bad_image or tagger.recipe.on_bad_image) == "skip":
+        kept = []
+        pictures = _readable(shown, kept, skipped)
+    tags = tagger.predict(pictures, top=top, threshold=threshold)
+    parts = together.said_by_all(Predicted(kept, tags, skipped))
+    found = Predicted(*([item for part in column for item in part] for column in zip(*parts, strict=True)))
+    if files and not found.files:
+        raise UserError(f"none of the {len(files)} images can be read; {found.skipped[0].reason}")
+    return found
+
+
+def _readable(files: Iterable[Path], kept: list[Path], skipped: list[Skipped]) -> Iterator[Image.Image]:
+    """The pictures that can be read; each file goes to one of the two lists."""
+    for file in files:
+        try:
+            picture = opened(file)
+        except BadImageError as problem:
+            skipped.append(Skipped(str(file), str(problem)))
+            continue
+        kept.append(file)
+        yield picture
 
 
 def show_predictions(files: Sequence[Path], predictions: Sequence[Sequence[Tag]], console: Console) -> None:

@@ -71,6 +71,8 @@ class Recipe(BaseModel):
     """Weight in the loss of an absent drawn by `sample_absent`."""
     difficult: Literal["unknown", "absent"] = "unknown"
     """Pascal VOC categories with only difficult objects (released: absent)."""
+    on_bad_image: Literal["error", "skip"] = "error"
+    """An image that cannot be read: stop and name it, or leave its row out and list it in skipped_images.csv."""
 
     # Backbone and images
     backbone: str = "lite0"

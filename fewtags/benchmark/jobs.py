@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from fewtags.data import open_data
+from fewtags.data import open_for
 from fewtags.methods.base import Setting
 from fewtags.methods.variants import method_class
 from fewtags.nn.backbones import Backbone
@@ -41,7 +41,7 @@ def prepare(data: str, tokens: str | None, recipe: dict[str, Any], threads: int)
     chosen = Recipe.model_validate(recipe)
     torch.set_num_threads(threads)
     device = choose_device(chosen.device)
-    opened = open_data(data, tokens=tokens, difficult=chosen.difficult)
+    opened = open_for(chosen, data, tokens)
     backbone = make_backbone(chosen).to(device)
     prepare_inputs(opened, prepare_labels(opened, chosen), backbone, device, False, Console(stderr=True))
 

@@ -34,10 +34,13 @@ from fewtags.completion.prior import Shift, estimated_rates, no_shift, read_rate
 from fewtags.completion.reasons import Decided, Reasons
 from fewtags.completion.suggestions import write_suggestions
 from fewtags.completion.walk import Walked, walk
-from fewtags.data import Data, open_data
+from fewtags.data import Data, open_for
 from fewtags.errors import UserError
 from fewtags.files import write_text
+from fewtags.images.screening import SKIPPED, told, write_skipped
 from fewtags.predict import Tagger, load
+from fewtags.processes import together
+from fewtags.processes.alone import writing_to
 
 USUAL_PRECISION = 0.95
 
@@ -58,6 +61,8 @@ class Wanted:
     tokens: str | None = None
     device: str = "auto"
     seed: int = 0
+    on_bad_image: str | None = None
+    """error or skip; None: as the run was trained."""
 
     @property
     def risk(self) -> float:
@@ -91,14 +96,24 @@ def complete(
     run: str | Path, data: str, out: str | Path, wanted: Wanted | None = None, console: Console | None = None
 ) -> dict[str, Any]:
     """Complete DATA with RUN into the folder `out`; returns what completion.json says."""
-    wanted, console, out = wanted or Wanted(), console or Console(quiet=True), Path(out)
+    wanted, out = wanted or Wanted(), Path(out)
+    console = console if console is not None and together.is_writer() else Console(quiet=True)
     _check(wanted, data, out)
+    with writing_to(out, "complete"):
+        return _complete(run, data, out, wanted, console)
+
+
+def _complete(run: str | Path, data: str, out: Path, wanted: Wanted, console: Console) -> dict[str, Any]:
     looked = look_at(run, data, wanted, console)
+    if not together.is_writer():  # of several processes that looked together, one decides and writes
+        return {}
     filling = decided_at(looked, wanted)
     levels = [] if filling.precision is None else level_fillings(looked, wanted, filling)
     about = {"run": str(run), "data": data, "method": looked.tagger.recipe.method}
     report = about | figures(looked, wanted, filling, levels)
     report["notes"] = _write_all(looked, wanted, filling, data, out)
+    report["skipped_images"] = [entry.image for entry in looked.data.skipped]
+    write_skipped(looked.data.skipped, out / SKIPPED)
     write_text(out / "completion.json", json.dumps(report, indent=2, ensure_ascii=False))
     completion_page(report, out / "completion.html")
     return report
@@ -127,9 +142,12 @@ def look_at(run: str | Path, data: str, wanted: Wanted, console: Console, opened
 
     `opened`: what `data` names, if it is at hand or on no disk.
     """
-    tagger, kept = load(run, wanted.device), read_kept(Path(run))
+    tagger = load(run, wanted.device)
+    kept = read_kept(Path(run), len(tagger.categories))
     _check_held_out(kept, wanted, run)
-    opened = opened or open_data(data, tokens=wanted.tokens, difficult=tagger.recipe.difficult)
+    opened = opened or open_for(tagger.recipe, data, wanted.tokens, wanted.on_bad_image)
+    if opened.skipped:
+        console.print(told(opened.skipped), markup=False, highlight=False, soft_wrap=True)
     known = what_is_known(opened.table, data, tagger, kept.held, use_hidden=wanted.use_hidden)
     if not known.to_fill.any():
         raise UserError(f"{data}: no label is unknown, so there is nothing to complete")
@@ -205,12 +223,15 @@ def _line(looked: Looked) -> Any:
 
 
 def _write_labels(looked: Looked, decided: Decided, data: str, out: Path, tokens: str | None) -> list[str]:
-    shape = looked.known.labels.shape
-    changed, values, sure = looked.known.hidden.copy(), np.zeros(shape, np.int8), np.zeros(shape, np.float32)
-    place = decided.row, decided.category
+    """Rows of images that were left out are written as they were given."""
+    table = looked.data.whole or looked.data.table
+    of_whole = looked.data.whole_rows()
+    shape = len(table), len(looked.tagger.categories)
+    changed, values, sure = np.zeros(shape, bool), np.zeros(shape, np.int8), np.zeros(shape, np.float32)
+    changed[of_whole] = looked.known.hidden
+    place = of_whole[decided.row], decided.category
     values[place] = decided.values
     changed[place] |= decided.values != 0
     sure[place] = expit(np.where(decided.values >= 0, decided.logit, -decided.logit))
-    table = looked.data.table
     after = completed_table(table, looked.tagger.categories, changed, values, sure)
     return write_labels(data, table, after, out, tokens)

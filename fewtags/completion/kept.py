@@ -25,6 +25,8 @@ from fewtags.errors import UserError
 from fewtags.files import whole_file, write_text
 from fewtags.labels.table import COMPLETED, LabelTable
 from fewtags.methods.base import Method
+from fewtags.processes import together
+from fewtags.untrusted import read_json
 
 FOLDER = "completion"
 MOST_A_CATEGORY = 200
@@ -66,7 +68,7 @@ class Keeper:
         shape = table.values.shape
         self.logits, self.intra, self.cross = (np.full(shape, np.nan, np.float32) for _ in range(3))
         self.gallery: list[tuple[np.ndarray, ...]] = []
-        self.generator = np.random.default_rng((seed, 31))
+        self.generator = np.random.default_rng((seed, 31, together.rank()) if together.rank() else (seed, 31))
 
     def walk(self, batches: Iterable[tuple[Batch, dict[str, Tensor]]]) -> Keeper:
         for batch, outputs in batches:
@@ -75,7 +77,20 @@ class Keeper:
             self.logits[rows], self.intra[rows], self.cross[rows] = seen.logits, seen.intra, seen.cross
             if seen.features is not None:
                 self._add(seen.features, batch.labels, rows)
+        self._gather()
         return self
+
+    def _gather(self) -> None:
+        """What all processes have seen, each on its share of the walk."""
+        if together.size() == 1:
+            return
+        share = together.own_share(len(self.table))
+        arrays = (self.logits, self.intra, self.cross)
+        self.logits, self.intra, self.cross = (
+            together.all_array_rows(array[share.start : share.stop]) for array in arrays
+        )
+        own = [_pruned(self.gallery)] if self.gallery else []
+        self.gallery = [part for parts in together.said_by_all(own) for part in parts]
 
     def _add(self, features: Tensor, labels: Tensor, rows: np.ndarray) -> None:
         image, category = torch.nonzero(labels == 1, as_tuple=True)
@@ -139,7 +154,8 @@ def _pruned(parts: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
     return tuple(column[kept] for column in (key, category, *rest))
 
 
-def read_kept(run: Path) -> Kept:
+def read_kept(run: Path, categories: int | None = None) -> Kept:
+    """`categories`: as many as the model has; None: as many as it says itself."""
     folder = Path(run) / FOLDER
     if not (folder / "scale.json").is_file():
         raise UserError(
@@ -148,17 +164,27 @@ def read_kept(run: Path) -> Kept:
         )
     try:
         held, gallery = (pd.read_parquet(folder / f"{name}.parquet") for name in ("heldout", "gallery"))
-        fields = json.loads((folder / "scale.json").read_text(encoding="utf-8"))
+        fields = read_json(folder / "scale.json")
         rate, mean, spread = (np.array(fields[name], float) for name in ("rate", "cross_mean", "cross_spread"))
         scale = Scale(rate, mean, spread, float(fields["intra_mean"]))
-        return Kept(_read_held_out(held), scale, _read_gallery(gallery, len(scale.rate)))
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        count = len(rate) if categories is None else categories
+        _require({rate.shape, mean.shape, spread.shape} == {(count,)}, f"scale.json is not of {count} categories")
+        return Kept(_read_held_out(held, count), scale, _read_gallery(gallery, count))
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError) as problem:
         raise UserError(f"{folder}: damaged or not written by fewtags: {problem}") from problem
 
 
-def _read_held_out(table: pd.DataFrame) -> HeldOut:
+def _require(holds: object, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _read_held_out(table: pd.DataFrame, categories: int) -> HeldOut:
     columns = (table[name].to_numpy(np.float32) for name in ("logit", "intra", "cross"))
     entries = Entries(table["category"].to_numpy(np.int64), *columns)
+    _require(entries.category.max(initial=-1) < categories, "heldout.parquet names a category that is not there")
+    _require(entries.category.min(initial=0) >= 0, "heldout.parquet names a category that is not there")
+    _require(np.isfinite(entries.logit).all(), "heldout.parquet holds a score that is not a finite number")
     return HeldOut(table["image"].tolist(), table["label"].to_numpy() == 1, entries)
 
 
@@ -167,7 +193,10 @@ def _read_gallery(table: pd.DataFrame, categories: int) -> Gallery | None:
         return None
     vectors = np.stack([np.frombuffer(packed, np.float16) for packed in table["feature"]]).astype(np.float32)
     category = table["category"].to_numpy(np.int64)
+    _require((np.diff(category) >= 0).all(), "gallery.parquet is not in the order of its categories")
+    _require(category[0] >= 0 and category[-1] < categories, "gallery.parquet names a category that is not there")
     slot = np.arange(len(table)) - np.searchsorted(category, category)
+    _require(slot.max() < MOST_A_CATEGORY, f"gallery.parquet holds more than {MOST_A_CATEGORY} of a category")
     features = np.zeros((categories, int(slot.max()) + 1, vectors.shape[1]), np.float32)
     images = np.full(features.shape[:2], "", dtype=object)
     features[category, slot], images[category, slot] = vectors, table["image"].to_numpy(object)

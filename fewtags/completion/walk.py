@@ -16,7 +16,9 @@ from fewtags.completion.evidence import Seen, look, most_similar
 from fewtags.completion.kept import Gallery
 from fewtags.completion.known import Known
 from fewtags.data import Data
-from fewtags.predict import Tagger
+from fewtags.finite import require_cached
+from fewtags.predict import Tagger, check_scores
+from fewtags.processes import together
 from fewtags.training.prepare import backbone_maps
 
 NEIGHBOURS = 3
@@ -46,10 +48,26 @@ def walk(tagger: Tagger, data: Data, known: Known, gallery: Gallery | None, cons
     images, categories = known.labels.shape
     walked = _empty(images, categories, gallery)
     vectors = None if gallery is None else gallery.features.to(tagger.device)
+    seen = [np.zeros(0, np.int64)]
     for rows, outputs in _outputs(tagger, data, known, console):
+        check_scores(outputs["logits"], [data.table.images[row] for row in rows])
         labels = torch.from_numpy(known.labels[rows]).float().to(tagger.device)
         _take(walked, rows, look(tagger.method, outputs, labels), vectors)
+        seen.append(rows)
+    _gather(walked, np.concatenate(seen))
     return walked
+
+
+def _gather(walked: Walked, rows: np.ndarray) -> None:
+    """Fill in what other processes have seen; `rows` are those that this one has."""
+    if together.size() == 1:
+        return
+    everyones = together.all_array_rows(rows)
+    for array in (walked.logits, walked.intra, walked.cross, walked.places, walked.cosines):
+        if array is not None:
+            array[everyones] = together.all_array_rows(array[rows])
+    for witnesses in together.said_by_all(walked.witnesses):
+        walked.witnesses |= witnesses
 
 
 def _empty(images: int, categories: int, gallery: Gallery | None) -> Walked:
@@ -77,21 +95,25 @@ def _take(walked: Walked, rows: np.ndarray, seen: Seen, gallery: Tensor | None) 
 def _outputs(
     tagger: Tagger, data: Data, known: Known, console: Console
 ) -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
-    """Rows of a batch and the network's outputs; features of a frozen backbone come from the cache."""
+    """Rows of a batch and the network's outputs; features of a frozen backbone come from the cache.
+
+    Several processes share the batches: each image is in the same one as with one process.
+    """
     size = tagger.recipe.batch_size
     for rows, views in _groups(known, tagger.recipe.views):
         images = [data.table.images[row] for row in rows]
-        starts = range(0, len(rows), size)
+        own = together.own_share(len(rows), size)
+        starts = range(own.start, own.stop, size)
         if not tagger.recipe.freeze_backbone:
-            pictures = (
-                data.images.open(image) for image in track(images, "Reading", console=console, transient=True)
-            )
+            shown = track(images[own.start : own.stop], "Reading", console=console, transient=True)
+            pictures = (data.images.open(image) for image in shown)
             yield from zip((rows[s : s + size] for s in starts), tagger.outputs(pictures), strict=True)
             continue
         rest = tagger.recipe, views, tagger.device, console
         maps = backbone_maps(data.images, images, tagger.backbone, *rest)
         for start in starts:
             part = np.ascontiguousarray(maps[start : start + size, 0], dtype=np.float32)
+            require_cached(part, images[start : start + size], maps)
             yield rows[start : start + size], tagger.method(torch.from_numpy(part).to(tagger.device))
 
 

@@ -13,27 +13,33 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from fewtags.errors import UserError
+from fewtags.faults import telling
 from fewtags.files import write_text
+from fewtags.finite import require_finite
+from fewtags.images import shards
 from fewtags.images.loading import ImageSource
 from fewtags.images.transforms import CROP_SIDES, RESIZE, cached_view
+from fewtags.locks import Lock
 from fewtags.nn.backbones import Backbone
 from fewtags.nn.inference import fastest
+from fewtags.processes import together
 
 FORMAT = 1
 LARGEST_FLOAT16 = 65504.0
+BAD_FEATURES = ("the backbone's features", "look at these images, or at the backbone's weights")
 PATIENCE = 1.0
 
 
@@ -55,11 +61,20 @@ class Views(Dataset[Tensor]):
     std: Sequence[float]
     resize: int
     crop_sides: Sequence[float]
+    rows: range | None = None
+    """These images alone; None: all. Which crops an image gets goes by its place among all."""
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.images if self.rows is None else self.rows)
+
+    def image(self, index: int) -> str:
+        return self.images[index if self.rows is None else self.rows[index]]
+
+    def part(self, rows: range) -> Views:
+        return replace(self, rows=rows)
 
     def __getitem__(self, index: int) -> Tensor:
+        index = index if self.rows is None else self.rows[index]
         image = self.source.open(self.images[index])
         sizes = (self.size, self.mean, self.std, self.resize, self.crop_sides)
         return torch.stack([cached_view(name, index, self.seed, *sizes)(image) for name in self.names])
@@ -86,18 +101,41 @@ def cached_features(
     wanted = Views(images, source, views, size, seed, backbone.mean, backbone.std, resize, crop_sides)
     description = describe(wanted, backbone)
     target = _made(folder) / f"{name_of(description)}.npy"
-    ready = opened(target, wanted)
-    if ready is not None:
-        return ready
-    with _only_one(target, console):
-        if (ready := opened(target, wanted)) is not None:
-            return ready
-        write_text(target.with_suffix(".json"), json.dumps(description, indent=1, ensure_ascii=False) + "\n")
-        compute(target, wanted, backbone, torch.device(device), batch_size, workers, console if progress else None)
-    ready = opened(target, wanted)
+    if (ready := _found(target, wanted)) is None:
+        if together.is_writer():
+            about = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
+            write_text(target.with_suffix(".json"), about)
+        how = backbone, torch.device(device), batch_size, workers, console if progress else None
+        _compute_together(target, wanted, how, console)
+        ready = _found(target, wanted)
     if ready is None:
         raise RuntimeError(f"{target}: written, but not readable")
+    with suppress(OSError):  # the cache may be read-only
+        os.utime(target.with_suffix(".json"))  # when it was last used, for `fewtags cache`
     return ready
+
+
+def _compute_together(target: Path, wanted: Views, how: tuple[Any, ...], console: Console) -> None:
+    """One process writes one file; several write one after the other of many, each its own."""
+    if together.size() == 1 or not len(wanted):
+        return _compute_once(target, wanted, how, console)
+    shards.compute_share(
+        target, len(wanted), lambda file, rows: _compute_once(file, wanted.part(rows), how, console)
+    )
+
+
+def _found(target: Path, wanted: Views) -> np.ndarray | None:
+    """The features in one file, or in those that processes wrote together; None if some process sees none."""
+    found: Any = opened(target, wanted)
+    if found is None:
+        found = shards.opened_shards(target, len(wanted), lambda file, rows: opened(file, wanted.part(rows)))
+    return found if shards.everyone(found is not None) else None  # one that is in several is read like an array
+
+
+def _compute_once(target: Path, wanted: Views, how: tuple[Any, ...], console: Console) -> None:
+    with _only_one(target, console):
+        if opened(target, wanted) is None:
+            compute(target, wanted, *how)
 
 
 def describe(wanted: Views, backbone: Backbone) -> dict[str, object]:
@@ -134,7 +172,7 @@ def opened(path: Path, wanted: Views) -> np.ndarray | None:
         maps = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return maps if maps.shape[:2] == (len(wanted.images), len(wanted.names)) else None
+    return maps if maps.shape[:2] == (len(wanted), len(wanted.names)) else None
 
 
 def compute(
@@ -155,14 +193,17 @@ def compute(
     partial = target.with_suffix(".partial")
     done = finished_rows(partial, shape, batch_size)
     _check_space(target.parent, (len(wanted) - done) * row_bytes(shape))
-    with partial.open("r+b" if done else "w+b") as file:
+    with telling(partial), partial.open("r+b" if done else "w+b") as file:
         if not done:
             file.write(header(shape))
         file.truncate(len(header(shape)) + done * row_bytes(shape))
         file.seek(0, os.SEEK_END)
         loader = _loader(wanted, done, device, batch_size, workers)
         for batch in _shown(loader, wanted, done, backbone.name, console):
-            file.write(features(network, batch.to(device)).tobytes())
+            maps = features(network, batch.to(device))
+            require_finite(maps, [wanted.image(row) for row in range(done, done + len(maps))], *BAD_FEATURES)
+            file.write(maps.tobytes())
+            done += len(maps)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, target)
@@ -194,9 +235,10 @@ def finished_rows(partial: Path, shape: tuple[int, ...], batch_size: int) -> int
 
 @torch.inference_mode()
 def features(network: nn.Module, batch: Tensor) -> np.ndarray:
-    """batch (B, views, 3, S, S) → (B, views, D₀, H, W) float16, values beyond its range cut off."""
+    """batch (B, views, 3, S, S) → (B, views, D₀, H, W) float16, large values cut off, infinity as NaN."""
     images = batch.flatten(0, 1).contiguous(memory_format=torch.channels_last)
-    maps = network(images).clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16).half()
+    maps = network(images)
+    maps = maps.masked_fill(maps.isinf(), torch.nan).clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16).half()
     return maps.unflatten(0, batch.shape[:2]).contiguous().cpu().numpy()
 
 
@@ -242,12 +284,9 @@ def _made(folder: Path) -> Path:
 @contextmanager
 def _only_one(target: Path, console: Console) -> Iterator[None]:
     """Two processes that want the same features: one computes, the other waits, says so, and reads."""
-    lock = FileLock(target.with_suffix(".lock"))
-    try:
-        lock.acquire(timeout=PATIENCE)
-    except Timeout:
-        console.print(f"Another process is computing the same features ({lock.lock_file}); waiting for it.")
-        lock.acquire()
+    busy = "another process is computing the same features"
+    lock = Lock(target.with_suffix(".lock"), target, busy)
+    lock.wait(lambda told: console.print(told, markup=False, highlight=False, soft_wrap=True), PATIENCE)
     try:
         yield
     finally:

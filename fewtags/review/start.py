@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from fewtags.data import Data, open_data
+from fewtags.data import Data, open_for
 from fewtags.errors import UserError
 from fewtags.labels.formats import folder
 from fewtags.labels.formats.tokens import Tokens
@@ -22,12 +22,14 @@ from fewtags.review.export import fill_audit, how_to_train, known_table, with_an
 from fewtags.review.index import Names, open_index
 from fewtags.review.orders import ORDERS
 from fewtags.review.schemas import Exported
-from fewtags.review.security import Policy
+from fewtags.review.security import SLOWEST_BODY, Policy
 
 if TYPE_CHECKING:
     from fewtags.review.app import Parts
 
 SUGGESTIONS = "suggestions.parquet"
+GRACE = 5
+"""Seconds after which a request that has not arrived in time, and was told so, loses its connection."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def find_place(
     from fewtags.training.folder import RunFolder
 
     recipe = RunFolder(run).recipe()
-    opened = open_data(data, tokens=tokens, difficult=recipe.difficult)
+    opened = open_for(recipe, data, tokens)
     known = opened.table
     if recipe.known < 1:
         from fewtags.completion.known import same_data
@@ -73,7 +75,7 @@ def find_place(
         if same_data(data, RunFolder(run).labels().data):
             known = known_table(known, recipe)
     file = suggestions_file(run, suggestions) or make_suggestions(run, data, tokens, console)
-    return Place(run, opened, known, file, db or file.with_name("review.sqlite"), tokens)
+    return Place(run, opened, opened.in_whole(known), file, db or file.with_name("review.sqlite"), tokens)
 
 
 def suggestions_file(run: Path, given: Path | None) -> Path | None:
@@ -111,6 +113,7 @@ def serve(place: Place, order: str, policy: Policy, open_page: bool, console: Co
     import uvicorn
 
     from fewtags.review.app import create_app
+    from fewtags.slow_clients import MOST_CONNECTIONS, protocol_with_deadline
 
     if order not in ORDERS:
         raise UserError(f"--order {order}: it is one of {', '.join(ORDERS)}")
@@ -118,12 +121,21 @@ def serve(place: Place, order: str, policy: Policy, open_page: bool, console: Co
     parts = make_parts(place, order, console)
     app = create_app(parts, policy)
     address = page_address(policy)
+    console.print(f"Suggestions {place.suggestions}", soft_wrap=True, highlight=False)
     console.print(f"Review at {address}  (Ctrl+C ends it; every answer is kept at once)", soft_wrap=True)
     threading.Thread(target=parts.attention.warm_up, daemon=True).start()
     if open_page:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     # Requests are not logged: the first one carries the token.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        http=protocol_with_deadline(SLOWEST_BODY + GRACE),
+        limit_concurrency=MOST_CONNECTIONS,
+    )
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:

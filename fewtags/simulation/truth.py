@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fewtags.data import Data, open_data
+from fewtags.data import Data, open_for
 from fewtags.errors import UserError
 from fewtags.labels.hide import hide
 from fewtags.labels.split import TEST, TRAIN
@@ -95,7 +95,7 @@ def _joined(train: LabelTable, test: LabelTable) -> LabelTable:
 
 def open_truth(spec: str, recipe: Recipe, tokens: str | None = None) -> Truth:
     """DATA with every training label known."""
-    data = open_data(spec, tokens=tokens, difficult=recipe.difficult)
+    data = open_for(recipe, spec, tokens)
     train = limited(data.table.split(TRAIN), recipe.limit)
     if not len(train):
         raise UserError(f"{spec}: there are no training images; mark some rows with split `train`")

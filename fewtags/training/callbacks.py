@@ -5,6 +5,7 @@ The audit is the only place that sees hidden labels. It counts; nothing flows ba
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from fewtags import interrupts
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
 from fewtags.batch import Batch
 from fewtags.errors import UserError
 from fewtags.files import write_text
+from fewtags.finite import named
+from fewtags.processes import together
 
 from lightning.pytorch.callbacks import Callback, Checkpoint  # isort: skip
 
@@ -50,31 +54,47 @@ class PseudoLabelAudit(Callback):
         self.counts[name] = self.counts[name] + value if name in self.counts else value
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        pl_module.log_dict({name: value.float() for name, value in self.counts.items()})
+        pl_module.log_dict({name: together.total(value).float() for name, value in self.counts.items()})
 
 
 class StopOnBadNumbers(Callback):
-    """A loss that is not a number stops training, with the names of the images in the batch."""
+    """A loss or gradient that is not a finite number stops training, with the names of the images in the batch."""
 
     def __init__(self, images: tuple[str, ...]):
         self.images = images
-        self.last: tuple[Tensor, Tensor] | None = None
+        self.last: tuple[dict[str, Tensor], Tensor] | None = None
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
         self._check()  # the step before: reading this one's loss now would wait for the device
-        self.last = outputs["loss"].detach(), batch.image_index
+        numbers = {"the loss": outputs["loss"].detach(), "the gradient's norm": pl_module.gradient_norm}
+        self.last = {what: value for what, value in numbers.items() if value is not None}, batch.image_index
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self._check()
 
     def _check(self) -> None:
-        if self.last is None or bool(torch.isfinite(self.last[0])):
+        if self.last is None:
             return
-        names = ", ".join(self.images[int(row)] for row in self.last[1][:8])
-        raise UserError(
-            f"the loss became {float(self.last[0])} on the batch with {names}, ...: look at these images, "
-            "or lower head_lr / shortcut_lr"
-        )
+        numbers, rows = self.last
+        for what, value in numbers.items():
+            if not bool(torch.isfinite(value)):
+                names = named([self.images[int(row)] for row in rows])
+                raise UserError(
+                    f"{what} became {float(value)} on the batch with {names}: look at these images, or lower "
+                    "head_lr / shortcut_lr; the run's last checkpoint is from before"
+                )
+
+
+class CtrlC(Callback):
+    """Lightning ignores Ctrl-C once one has come; a second one has to work as before."""
+
+    def __init__(self) -> None:
+        self.before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if isinstance(exception, KeyboardInterrupt):
+            twice = self.before is interrupts.stop_in_order
+            signal.signal(signal.SIGINT, signal.SIG_DFL if twice else self.before)
 
 
 class EpochFiles(Checkpoint):
@@ -102,9 +122,10 @@ class EpochFiles(Checkpoint):
             *self.rows[:epoch],
             {"epoch": epoch + 1, **logged, **self.constants, "seconds": seconds},
         ]
-        write_text(self.run / "history.csv", pd.DataFrame(self.rows).to_csv(index=False))
-        trainer.save_checkpoint(checkpoint_path(self.run, epoch))
-        for old in checkpoints(self.run)[:-CHECKPOINTS_KEPT]:
+        if together.is_writer():
+            write_text(self.run / "history.csv", pd.DataFrame(self.rows).to_csv(index=False))
+        trainer.save_checkpoint(checkpoint_path(self.run, epoch))  # by all processes; the first writes
+        for old in checkpoints(self.run)[:-CHECKPOINTS_KEPT] if together.is_writer() else ():
             old.unlink(missing_ok=True)
 
 

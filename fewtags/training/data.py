@@ -16,7 +16,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from fewtags.batch import Batch
+from fewtags.errors import UserError
+from fewtags.finite import require_cached
 from fewtags.images.loading import ImageSource
+from fewtags.processes import together
 
 PLAIN_VIEW = 0
 """The unaugmented view: position 0 of a feature cache, and what evaluation reads."""
@@ -38,7 +41,7 @@ class KnownLabels:
 
 
 class EpochOrder(Sampler[list[tuple[int, int]]]):
-    """Batches of (row, view seed) in an order drawn from (seed, epoch)."""
+    """Batches of (row, view seed) in an order drawn from (seed, epoch); of each, this process's share."""
 
     def __init__(self, rows: int, batch_size: int, seed: int):
         self.rows, self.batch_size, self.seed, self.epoch = rows, batch_size, seed, 0
@@ -54,30 +57,36 @@ class EpochOrder(Sampler[list[tuple[int, int]]]):
         generator = np.random.default_rng([self.seed, self.epoch, 17])
         order = generator.permutation(self.rows)
         views = generator.integers(1, 2**31, self.rows)
+        share = together.own_share(self.batch_size)
         for start in range(0, len(self) * self.batch_size, self.batch_size):
-            chosen = slice(start, start + self.batch_size)
+            chosen = slice(start + share.start, start + share.stop)
             yield list(zip(order[chosen].tolist(), views[chosen].tolist(), strict=True))
 
 
 class InOrder(Sampler[list[tuple[int, int]]]):
-    """All rows once, in order, plain view."""
+    """All rows once, in order, plain view; with several processes, this one's share of them."""
 
     def __init__(self, rows: int, batch_size: int):
-        self.rows, self.batch_size = rows, batch_size
+        self.rows, self.batch_size = together.own_share(rows), batch_size
 
     def __len__(self) -> int:
-        return -(-self.rows // self.batch_size)
+        return -(-len(self.rows) // self.batch_size)
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        for start in range(0, self.rows, self.batch_size):
-            yield [(row, PLAIN_VIEW) for row in range(start, min(start + self.batch_size, self.rows))]
+        for start in range(0, len(self.rows), self.batch_size):
+            yield [(row, PLAIN_VIEW) for row in self.rows[start : start + self.batch_size]]
 
 
 class CachedMaps(Dataset[Any]):
-    """Feature maps of a frozen backbone: (rows, views, channels, H, W). With `pooled`, H = W = 1."""
+    """Feature maps of a frozen backbone: (rows, views, channels, H, W). With `pooled`, H = W = 1.
 
-    def __init__(self, maps: np.ndarray, pooled: bool = False):
+    `images`: the rows' names, for errors.
+    """
+
+    def __init__(self, maps: np.ndarray, pooled: bool = False, images: Sequence[str] | None = None):
         self.maps = pool_maps(maps) if pooled else maps
+        self.images = images
+        self.source = maps
 
     def __len__(self) -> int:
         return len(self.maps)
@@ -85,7 +94,12 @@ class CachedMaps(Dataset[Any]):
     def __getitems__(self, chosen: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], Tensor]:
         views = self.maps.shape[1]
         maps = np.stack([self.maps[row, view % views] for row, view in chosen])  # (B, channels, H, W)
-        return list(chosen), torch.from_numpy(maps).float()
+        read = torch.from_numpy(maps).float()
+        if not torch.isfinite(read.sum()):  # 16-bit numbers cannot add up to infinity
+            rows = [row for row, _ in chosen]
+            names = [f"row {row}" if self.images is None else self.images[row] for row in rows]
+            require_cached(read.numpy(), names, self.source)
+        return list(chosen), read
 
 
 class ViewedImages(Dataset[Any]):
@@ -121,7 +135,8 @@ def pool_maps(maps: np.ndarray, rows_at_once: int = 512) -> np.ndarray:
         maps[start : start + rows_at_once].astype(np.float32).mean((3, 4), keepdims=True)
         for start in range(0, len(maps), rows_at_once)
     ]
-    return np.concatenate(parts)
+    empty = np.zeros((0, *maps.shape[1:3], 1, 1), np.float32)  # there may be no test images
+    return np.concatenate([empty, *parts])
 
 
 class Collate:
@@ -186,7 +201,7 @@ def train_loader(
     dataset: Dataset[Any], known: KnownLabels, batch_size: int, seed: int, workers: int
 ) -> DataLoader[Batch]:
     rows = len(dataset)  # type: ignore[arg-type]
-    order = EpochOrder(rows, min(batch_size, rows), seed)
+    order = EpochOrder(rows, shareable(batch_size, rows), seed)
     return DataLoader(
         dataset,
         batch_sampler=order,
@@ -194,6 +209,18 @@ def train_loader(
         num_workers=workers,
         generator=torch.Generator(),  # else starting an epoch's workers would draw from the model's random numbers
     )
+
+
+def shareable(batch_size: int, rows: int) -> int:
+    """Images a step, at most all of them: as many for every process."""
+    count = together.size()
+    if batch_size % count:
+        raise UserError(
+            f"batch_size={batch_size}: {count} processes cannot share it evenly; choose a multiple of {count}"
+        )
+    if rows < count:
+        raise UserError(f"{rows} training images are too few for {count} processes")
+    return min(batch_size, rows - rows % count)
 
 
 def walk_loader(dataset: Dataset[Any], known: KnownLabels, batch_size: int, workers: int) -> DataLoader[Batch]:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fewtags.batch import Batch
-from fewtags.data import Data, open_data
-from fewtags.files import write_text
+from fewtags.data import Data, open_for
+from fewtags.files import whole_file, write_text
 from fewtags.methods.hst import Hst
 from fewtags.predict import Tagger, load
 from fewtags.training.data import Collate
@@ -39,7 +39,7 @@ def write_examples(
     """
     tagger = load(run)
     labels = RunFolder(run).labels()
-    data = open_data(labels.data, tokens=labels.tokens, difficult=tagger.recipe.difficult)
+    data = open_for(tagger.recipe, labels.data, labels.tokens)
     prepared = prepare_labels(data, tagger.recipe)
     rows = choose_rows(tagger, data, prepared) if rows is None else rows
     views: list[tuple[str, Tagger]] = [(tagger.recipe.category_features, tagger)]
@@ -99,8 +99,8 @@ def _example(
 ) -> dict[str, Any]:
     (picture,), outputs, batch = look(tagger, data, prepared, np.array([row]))
     file = f"{position}.png"
-    (run / "examples").mkdir(parents=True, exist_ok=True)
-    picture.resize((PICTURE_SIDE, PICTURE_SIDE)).save(run / "examples" / file)
+    with whole_file(run / "examples" / file) as draft:
+        picture.resize((PICTURE_SIDE, PICTURE_SIDE)).save(draft)
     labels, names = prepared.known.labels[row], tagger.categories
     hidden = None if prepared.hidden is None else prepared.hidden[row]
     filled = _filled(tagger, outputs, batch, hidden)

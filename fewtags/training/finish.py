@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import torch
 from fewtags.completion.kept import Keeper
 from fewtags.methods import Method
 from fewtags.metrics import evaluate, fit_decision_thresholds, score_pseudo_labels
+from fewtags.processes import together
 from fewtags.training.callbacks import EpochFiles
 from fewtags.training.data import KnownLabels, walk_loader
 from fewtags.training.folder import Labels, RunFolder
 from fewtags.training.module import TrainingModule
 from fewtags.training.prepare import Inputs, Prepared
+from fewtags.training.prepare_sparse import dense_known, dense_table
 from fewtags.training.timing import peak_memory_gib
 
 
@@ -29,11 +32,18 @@ def finish(
     seconds: float,
     device: torch.device,
 ) -> None:
-    """Decision thresholds, weights, labels.json and metrics.json: what makes a run folder complete."""
+    """Decision thresholds, weights, labels.json and metrics.json: what makes a run folder complete.
+
+    Several processes look at the images together; one of them writes.
+    """
+    prepared = replace(prepared, train=dense_table(prepared.train), known=dense_known(prepared.known))
     module.eval().to(device)
     inputs.backbone.eval().to(device)
     keeper = Keeper(module.method, prepared.train, prepared.known.held_out, prepared.recipe.seed)
     keeper.walk(module.walk_outputs())
+    metrics = _metrics(module, prepared, inputs, files, seconds)
+    if not together.is_writer():
+        return
     thresholds, origin = decision_thresholds(keeper.logits, prepared)
     folder.save_model(inputs.backbone, module.method)
     keeper.write(folder.path)
@@ -48,7 +58,7 @@ def finish(
             word_size=word_size(module.method),
         )
     )
-    folder.write_metrics(_metrics(module, prepared, inputs, files, seconds))
+    folder.write_metrics(metrics)
 
 
 def word_size(method: Method) -> int | None:
@@ -70,9 +80,10 @@ def predict_test(module: TrainingModule, prepared: Prepared, inputs: Inputs) -> 
     """(test images, categories) probabilities."""
     unknown = KnownLabels(np.zeros_like(prepared.test.values))
     loader = walk_loader(inputs.test, unknown, prepared.recipe.batch_size, inputs.workers)
+    logits = [torch.zeros(0, len(prepared.test.categories), device=module.device)]
     with torch.no_grad():
-        logits = [module(batch.inputs.to(module.device))["logits"] for batch in loader]
-    return torch.sigmoid(torch.cat(logits)).cpu().numpy()
+        logits += [module(batch.inputs.to(module.device))["logits"] for batch in loader]
+    return together.all_array_rows(torch.sigmoid(torch.cat(logits)).cpu().numpy())
 
 
 def _metrics(

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
 from fewtags.batch import Batch
 from fewtags.methods.base import Method, Moment, ParameterGroup
+from fewtags.processes import together
 from fewtags.recipe import Recipe
+from fewtags.training.fits import check_fits
 
 import lightning.pytorch as lightning  # isort: skip
 
@@ -26,13 +28,15 @@ class TrainingModule(lightning.LightningModule):
         self.backbone = backbone
         self.recipe = recipe
         self.walk = walk
+        self.gradient_norm: Tensor | None = None
 
     def forward(self, inputs: Tensor) -> dict[str, Tensor]:
         return self.method(self.backbone(inputs) if self.backbone is not None else inputs)
 
     # Each epoch starts from its own seed, so that a resumed run draws what an uninterrupted one draws.
     def on_train_epoch_start(self) -> None:
-        torch.manual_seed(self.recipe.seed * 1_000_003 + self.current_epoch)
+        of_process = together.rank() * 1_000_000_007  # else all processes would drop the same features
+        torch.manual_seed(self.recipe.seed * 1_000_003 + self.current_epoch + of_process)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         factor = schedule_factor(self.recipe, self._moment(batch_idx).progress)
@@ -45,8 +49,9 @@ class TrainingModule(lightning.LightningModule):
         weights = self.method.loss_weights(moment)
         loss = torch.stack([weights.get(name, 1.0) * term for name, term in step.terms.items()]).sum()
         terms = {f"loss/{name}": term.detach() for name, term in step.terms.items()}
-        self.log_dict(terms, on_step=False, on_epoch=True, batch_size=len(batch.labels))
-        self.log("loss/total", loss.detach(), on_step=False, on_epoch=True, batch_size=len(batch.labels))
+        terms["loss/total"] = loss.detach()
+        several = together.size() > 1  # the mean over processes is the loss of the whole batch
+        self.log_dict(terms, on_step=False, on_epoch=True, batch_size=len(batch.labels), sync_dist=several)
         return {"loss": loss, "proposals": step.proposals}
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
@@ -55,11 +60,12 @@ class TrainingModule(lightning.LightningModule):
     def on_train_epoch_end(self) -> None:
         if self.method.wants_walk(self.current_epoch):
             self.method.after_epoch(self.current_epoch, self.walk_outputs)
+            together.make_equal(self.method)
         self.log_dict(self.method.status())
 
     @torch.no_grad()
     def walk_outputs(self) -> Iterator[tuple[Batch, dict[str, Tensor]]]:
-        """All training images once, unaugmented, with the method's outputs."""
+        """All training images once (of several processes, each its share), unaugmented, with the outputs."""
         training = self.training
         self.eval()
         for batch in self.walk:
@@ -69,6 +75,10 @@ class TrainingModule(lightning.LightningModule):
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         return batch.to(device)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """A checkpoint of another network, or a stranger's: said before anything is filled in."""
+        check_fits(self, checkpoint["state_dict"], "the checkpoint to resume from")
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         groups = self.method.parameter_groups()
@@ -88,6 +98,7 @@ class TrainingModule(lightning.LightningModule):
             return
         clipped = [p for group in optimizer.param_groups if group["scheduled"] for p in group["params"]]
         norm = nn.utils.clip_grad_norm_(clipped, self.recipe.clip_norm)
+        self.gradient_norm = norm
         self.log("gradient/norm", norm, on_step=False, on_epoch=True)
         self.log("gradient/clipped", (norm > self.recipe.clip_norm).float(), on_step=False, on_epoch=True)
 

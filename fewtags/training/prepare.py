@@ -18,10 +18,12 @@ from fewtags.images.cache import cache_folder, cached_features
 from fewtags.images.loading import ImageSource
 from fewtags.images.transforms import evaluation_transform, training_transform
 from fewtags.labels.hide import held_out, hide
+from fewtags.labels.sparse import SparseTable
 from fewtags.labels.table import LabelTable
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
 from fewtags.training.data import CachedMaps, KnownLabels, ViewedImages
+from fewtags.training.prepare_sparse import dense_table, known_of_sparse
 
 SHARED_SEED = 0
 """Draws which images `limit` keeps and the crops in the cache: the same for all runs, which thus share it."""
@@ -52,12 +54,16 @@ class Inputs:
 def prepare_labels(data: Data, recipe: Recipe) -> Prepared:
     """Split, limit, hide and hold out."""
     given = limited(data.table.split("train"), recipe.limit)
-    test = data.table.split("test").without_completed()
+    test = dense_table(data.table.split("test").without_completed())
     if not len(given):
         raise UserError(f"{data.name}: there are no training images; mark some rows with split `train`")
+    if isinstance(given, SparseTable):
+        return Prepared(recipe, *known_of_sparse(given, recipe), None, test)
     visible = hide(given.values, recipe.known, recipe.seed)
     kept_out = held_out(visible, recipe.holdout, recipe.seed)
     labels = np.where(kept_out, 0, visible).astype(np.int8)
+    if (visible == 1).any() and not (labels == 1).any():
+        raise UserError(f"holdout={recipe.holdout}: every label that is known to be present is kept out; lower it")
     train = given.with_values(labels)
     check_absents(train, recipe)
     known = KnownLabels(
@@ -94,7 +100,8 @@ def prepare_inputs(
         rest = (device, console)
         train = backbone_maps(data.images, prepared.train.images, *common, recipe.views, *rest)
         test = backbone_maps(data.images, prepared.test.images, *common, ("plain",), *rest)
-        return Inputs(backbone, CachedMaps(train, pooled), CachedMaps(test, pooled), True, workers=0)
+        cached = CachedMaps(train, pooled, prepared.train.images)
+        return Inputs(backbone, cached, CachedMaps(test, pooled, prepared.test.images), True, workers=0)
     backbone.train_last(recipe.trained_stages)
     plain = evaluation_transform(recipe.image_size, backbone.mean, backbone.std)
     augmented = training_transform(

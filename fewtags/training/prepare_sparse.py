@@ -39,5 +39,5 @@ def dense_table(table: LabelTable) -> LabelTable:
 
 def dense_known(known: KnownLabels) -> KnownLabels:
     """Dense labels and held-out labels: the scores of all training images are kept dense too when a run ends."""
-    labels, held = (part[:] if isinstance(part, SparseLabels) else part for part in (known.labels, known.held_out))
-    return replace(known, labels=labels, held_out=held)
+    parts: dict[str, Any] = {"labels": known.labels, "held_out": known.held_out}
+    return replace(known, **{k: part[:] if isinstance(part, SparseLabels) else part for k, part in parts.items()})

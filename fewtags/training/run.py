@@ -7,6 +7,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +16,21 @@ from torch.utils.data import DataLoader
 
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  before Lightning imports torchvision
 from fewtags.batch import Batch
-from fewtags.data import Data, open_data, summary
+from fewtags.data import Data, open_for, summary
 from fewtags.data import warnings as warnings_about
+from fewtags.durations import duration
 from fewtags.errors import UserError
+from fewtags.images.screening import SKIPPED, write_skipped
+from fewtags.labels.sparse import SparseLabels, known_count
 from fewtags.methods import Method, Setting
 from fewtags.methods.variants import definition, method_class
 from fewtags.nn.words import load_words
+from fewtags.processes import together
+from fewtags.processes.alone import alone
 from fewtags.recipe import Recipe
+from fewtags.reproduction.record import write_record
 from fewtags.training.callbacks import (
+    CtrlC,
     EpochBar,
     EpochFiles,
     EpochLines,
@@ -30,7 +38,6 @@ from fewtags.training.callbacks import (
     StopOnBadNumbers,
     checkpoints,
 )
-from fewtags.training.checkpoint import SafeCheckpointIO
 from fewtags.training.data import train_loader, walk_loader
 from fewtags.training.finish import finish, pseudo_label_constants
 from fewtags.training.folder import RunFolder
@@ -45,12 +52,14 @@ from fewtags.training.prepare import (
     prepare_labels,
     resolved,
 )
-from fewtags.training.timing import duration, epochs_within, expect
+from fewtags.training.several import made_shared, processes
+from fewtags.training.timing import epochs_within, expect
 
 import lightning.pytorch as lightning  # isort: skip
 from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
 
 
+@alone("train")
 def train(
     data: str,
     recipe: Recipe,
@@ -67,15 +76,16 @@ def train(
 
     `opened`: what `data` names, if it is at hand or on no disk.
     """
-    console = console or Console(quiet=True)
+    console = console if console is not None and together.is_writer() else Console(quiet=True)
     started = time.perf_counter()
     folder = RunFolder(out)
     recipe = _recipe_to_run(folder, recipe, resume)
+    together.wait_for_all()  # before the first of them writes there
     device = choose_device(recipe.device)
     recipe = resolved(recipe, device, definition(recipe.method))
     make_deterministic(recipe)
 
-    opened = opened or open_data(data, tokens=tokens, difficult=recipe.difficult)
+    opened = opened or open_for(recipe, data, tokens, keep_sparse=True)
     console.print(summary(opened))
     prepared = prepare_labels(opened, recipe)
     _say_what_is_known(prepared, console)
@@ -88,7 +98,10 @@ def train(
         prepared = replace(prepared, recipe=recipe)
         module, loader = _module_and_loader(prepared, inputs, init, Console(quiet=True))
 
-    folder.write_recipe(recipe)
+    if together.is_writer():
+        folder.write_recipe(recipe)
+        write_skipped(opened.skipped, folder.path / SKIPPED)
+        write_record(folder.path, recipe, data, opened, prepared.known, init, device)
     files = _fit(module, loader, folder, prepared, device, resume, console)
     finish(folder, module, prepared, inputs, files, data, tokens, time.perf_counter() - started, device)
     return folder
@@ -116,7 +129,8 @@ def make_method(prepared: Prepared, channels: int, console: Console) -> Method:
     if words is None and recipe.category_features == "sd" and cls.uses_map:
         console.print("Word vectors: none given (--words), so they are learned from the labels.")
     torch.manual_seed(recipe.seed)
-    labels = torch.from_numpy(prepared.known.labels).float()
+    known: Any = prepared.known.labels
+    labels: Any = known if isinstance(known, SparseLabels) else torch.from_numpy(known).float()
     vectors = None if words is None else torch.from_numpy(words)
     return cls(Setting(recipe, categories, channels, labels, vectors))
 
@@ -141,10 +155,10 @@ def _recipe_to_run(folder: RunFolder, recipe: Recipe, resume: bool) -> Recipe:
 
 def _say_what_is_known(prepared: Prepared, console: Console) -> None:
     recipe, labels = prepared.recipe, prepared.known.labels
-    share = 100 * float((labels != 0).mean())
+    share = 100 * known_count(labels) / (labels.shape[0] * labels.shape[1])
     text = f"Training on {len(labels):,} images; {share:.1f} % of their labels are known"
     if prepared.known.held_out is not None:
-        text += f", and {int((prepared.known.held_out != 0).sum()):,} more are kept out for decision thresholds"
+        text += f", and {known_count(prepared.known.held_out):,} more are kept out for decision thresholds"
     console.print(f"{text}. Method {recipe.method}, seed {recipe.seed}.", highlight=False)
     if recipe.known < 1:
         for warning in warnings_about(prepared.train):
@@ -159,7 +173,7 @@ def _module_and_loader(
     if init is not None:
         start_from(RunFolder(init), method, prepared.train.categories, console)
     walk = walk_loader(inputs.train, known, recipe.batch_size, inputs.workers)
-    module = TrainingModule(method, recipe, walk, None if inputs.frozen else inputs.backbone)
+    module = made_shared(TrainingModule(method, recipe, walk, None if inputs.frozen else inputs.backbone))
     return module, train_loader(inputs.train, known, recipe.batch_size, recipe.seed, inputs.workers)
 
 
@@ -172,7 +186,7 @@ def _budgeted(
 ) -> Recipe:
     """Say how long it will take; with a budget, train as many epochs as fit."""
     recipe = module.recipe
-    expected = expect(module, loader, len(loader), device)
+    expected = together.said_by_first(expect(module, loader, len(loader), device))
     if time_budget is not None:
         epochs = epochs_within(time_budget, expected, recipe.epochs)
         recipe = recipe.replace(epochs=epochs)
@@ -216,22 +230,22 @@ def _trainer(
     watch: list[lightning.Callback] = [
         PseudoLabelAudit(prepared.hidden),
         StopOnBadNumbers(prepared.train.images),
+        CtrlC(),
         files,
     ]
     watch.append((EpochBar if console.is_terminal else EpochLines)(console, files))
     return lightning.Trainer(
         max_epochs=recipe.epochs,
         accelerator="gpu" if device.type == "cuda" else device.type,
-        devices=1,
         callbacks=watch,
         logger=TensorBoardLogger(folder.path, name="logs", version=""),
-        plugins=[SafeCheckpointIO()],
         enable_checkpointing=True,
         enable_progress_bar=False,
         enable_model_summary=False,
         log_every_n_steps=10,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
+        **processes(),
     )
 
 

@@ -13,6 +13,7 @@ from itertools import islice
 import torch
 
 from fewtags.batch import Batch
+from fewtags.durations import duration
 from fewtags.errors import UserError
 from fewtags.methods.base import Moment
 from fewtags.training.module import TrainingModule
@@ -66,29 +67,3 @@ def epochs_within(budget: float, expected: Expected, wanted: int) -> int:
             "raise --time-budget, or use fewer images (--limit) or a smaller network (--set feature_size=128)"
         )
     return min(fitting, wanted)
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `90`, `90s`, `30m`, `2h`, `1h30m`."""
-    units = {"h": 3600, "m": 60, "s": 1}
-    seconds, number = 0.0, ""
-    for character in text.strip().lower():
-        if character in units and number:
-            seconds, number = seconds + float(number) * units[character], ""
-        elif character.isdigit() or character == ".":
-            number += character
-        else:
-            raise UserError(f"{text!r} is no duration: write 90s, 30m, 2h or 1h30m")
-    seconds += float(number or 0)
-    if seconds <= 0:
-        raise UserError(f"{text!r} is no duration: write 90s, 30m, 2h or 1h30m")
-    return seconds
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `3 min 20 s`, `2 h 5 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    if seconds < 5400:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"

@@ -16,6 +16,7 @@ from fewtags.labels.formats import (
     label_studio,
     label_studio_tasks,
     open_images,
+    sparse,
     tags,
     voc,
 )
@@ -63,6 +64,7 @@ LAYOUTS = {
     ),
     "fiftyone": Layout(fiftyone.PLACES, "", lambda t, f, e: fiftyone.write(t, f)),
     "cvat": Layout(cvat.PLACES, cvat.ANNOTATIONS, lambda t, f, e: cvat.write(t, f, e.sizes), wants_sizes=True),
+    "sparse": Layout(_together("images"), sparse.ABOUT, lambda t, f, e: sparse.write(t, f)),
 }
 
 
