@@ -14,13 +14,15 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from fewtags import plain_yaml
 from fewtags.errors import UserError
 
 SHIPPED = Path(__file__).parent / "recipes"
+LONGEST_SHOWN = 200
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 def _fixed(value: Any) -> Any:
@@ -85,11 +87,11 @@ class Recipe(BaseModel):
     """Train on cached features of a frozen backbone. None: frozen unless there is a GPU."""
     trained_stages: Annotated[int, Field(ge=0)] = 1
     """How many of the backbone's last stages are trained when it is not frozen; 0 none, a large number all."""
-    image_size: Annotated[int, Field(ge=32)] = 224
+    image_size: Annotated[int, Field(ge=32, le=8192)] = 224
     """Side of the square the network sees. Training crops and the resize before them scale with it."""
     crop_sides: tuple[Positive, ...] = (512, 448, 384, 320, 256)
     """Sides of the random square crops, at image_size 448; scaled with image_size."""
-    resize: Annotated[int, Field(ge=32)] = 512
+    resize: Annotated[int, Field(ge=32, le=8192)] = 512
     """The side an image is resized to before cropping, at image_size 448; scaled with image_size."""
     views: tuple[Literal["plain", "flip", "crop1", "crop2", "crop3", "crop4"], ...] = (
         "plain",
@@ -123,7 +125,7 @@ class Recipe(BaseModel):
     """How P(j | i) is estimated from the known labels."""
     graph_smoothing: Positive | None = None
     """s, the prior's weight in counts. None: chosen by marginal likelihood."""
-    graph_steps: Annotated[int, Field(ge=0)] = 3
+    graph_steps: Annotated[int, Field(ge=0, le=1000)] = 3
     """T: steps of the gated graph network."""
     classifier_size: Count = 1024
     """Width of the layer between [graph state, feature] and the scores."""
@@ -131,6 +133,10 @@ class Recipe(BaseModel):
     """Dropout on the category features and before the scores."""
     shortcut: bool = True
     """Add a linear layer on the pooled map to the logits; the graph branch then starts small."""
+    first_scores: Literal["base_rates", "undecided"] = "base_rates"
+    """Where scores start: at each category's share of the known labels, or at ½."""
+    centre_pooled: bool = True
+    """The linear layer on the pooled map reads it less the mean over the training images."""
 
     # Intra-image transfer (SPEC 3)
     intra: bool = True
@@ -208,6 +214,9 @@ class Recipe(BaseModel):
     """Learning rate of θ and τ (own Adam group, no decay, no schedule, no clipping)."""
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
+    own_share: Share = 0.4
+    """hst: after warm-up also fill each category's surest unknown entries by the network's own score, as many as this
+    share of the present labels that the known ones say are hidden; 0 (paper): none."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 
@@ -258,9 +267,9 @@ class Recipe(BaseModel):
     """adamw: decoupled weight decay; adam: decay added to the gradient, as in the paper."""
     backbone_lr: Positive = 1e-5
     """Learning rate of the trained backbone stages."""
-    head_lr: Positive = 1e-3
+    head_lr: Positive = 1e-4
     """Learning rate of everything after the backbone."""
-    shortcut_lr: Positive = 3e-3
+    shortcut_lr: Positive = 1e-3
     """Learning rate of the linear layer on the pooled map: `plain`, and the shortcut."""
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     """Weight decay of all but thresholds, biases and norms."""
@@ -289,10 +298,7 @@ class Recipe(BaseModel):
             raise UserError(
                 f"no recipe {str(name_or_file)!r}: neither a file nor one of {', '.join(shipped_recipes())}"
             )
-        try:
-            settings = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (yaml.YAMLError, UnicodeDecodeError) as problem:
-            raise UserError(f"{path}: not readable as YAML: {problem}") from problem
+        settings = plain_yaml.read(path) or {}
         if not isinstance(settings, dict):
             raise UserError(f"{path}: a recipe is a list of `key: value` lines")
         return _validated(cls, settings, str(path))
@@ -308,7 +314,7 @@ class Recipe(BaseModel):
             key, equals, value = assignment.partition("=")
             if not equals:
                 raise UserError(f"--set {assignment}: write it as key=value")
-            settings[key.strip()] = yaml.safe_load(value)
+            settings[key.strip()] = plain_yaml.parse(value, f"--set {assignment}")
         return _validated(type(self), self.model_dump() | settings, "--set")
 
     def to_yaml(self) -> str:
@@ -316,7 +322,7 @@ class Recipe(BaseModel):
 
     def hash(self) -> str:
         """Short name of everything that decides the result (not where it is computed)."""
-        decides = self.model_dump(mode="json", exclude={"device", "workers", "threads"})
+        decides = self.model_dump(mode="json", exclude={"device", "workers", "threads", "on_bad_image"})
         return hashlib.sha256(yaml.safe_dump(decides).encode()).hexdigest()[:12]
 
     @property
@@ -346,6 +352,7 @@ def _explain(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         import difflib
 
-        close = difflib.get_close_matches(key, Recipe.model_fields, n=1)
-        return f"there is no setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else "")
-    return f"{key}={error['input']!r}: {error['msg'].lower()}"
+        close = difflib.get_close_matches(key[:LONGEST_SHOWN], Recipe.model_fields, n=1)
+        return f"there is no setting {key[:LONGEST_SHOWN]!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+    given = repr(error["input"])
+    return f"{key[:LONGEST_SHOWN]}={given[:LONGEST_SHOWN]}: {error['msg'].lower()}"

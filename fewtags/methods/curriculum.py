@@ -15,7 +15,7 @@ from fewtags.batch import Batch
 from fewtags.losses.proportional_bce import proportional_bce
 from fewtags.methods.base import Batches, Moment, Setting, Step
 from fewtags.methods.plain import Plain
-from fewtags.nn.classifier import linear_layer
+from fewtags.nn.classifier import pooled_classifier
 from fewtags.processes.together import all_rows
 from fewtags.transfer import curriculum as strategies
 
@@ -37,7 +37,7 @@ class Curriculum(Plain):
         recipe, labels = setting.recipe, setting.labels
         self.second = None
         if recipe.curriculum_strategy == "agreement":
-            self.second = linear_layer(setting.channels, len(setting.categories))
+            self.second = pooled_classifier(setting.recipe, setting.channels, setting.labels)
         draw = torch.Generator().manual_seed(recipe.seed)
         folds = torch.randint(0, 2, labels.shape, generator=draw, dtype=torch.int8)
         self.register_buffer("folds", folds, persistent=False)  # the seed makes it again

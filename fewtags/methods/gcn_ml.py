@@ -9,7 +9,7 @@ from torch import Tensor
 from fewtags.methods.base import Method, ParameterGroup, Setting
 from fewtags.methods.ssgrl import shortcut_apart
 from fewtags.nn.category_features import register_words
-from fewtags.nn.classifier import linear_layer
+from fewtags.nn.classifier import pooled_classifier
 from fewtags.nn.dropout import Dropout
 from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import conditional_graph
@@ -31,7 +31,7 @@ class GcnMl(Method):
         self.register_buffer("edges", convolution_adjacency(graph, recipe.edge_threshold, recipe.edge_weight))
         self.convolutions = GraphConvolutions(self.words.shape[1], recipe.gcn_size, setting.channels)
         self.dropout = Dropout(recipe.dropout)
-        self.shortcut = linear_layer(setting.channels, categories) if recipe.shortcut else None
+        self.shortcut = pooled_classifier(recipe, setting.channels, setting.labels) if recipe.shortcut else None
         if recipe.shortcut:
             self.convolutions.start_small()
 

@@ -14,6 +14,7 @@ from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Settin
 from fewtags.methods.ssgrl import Ssgrl, without
 from fewtags.transfer.cross_transfer import CrossTransfer
 from fewtags.transfer.intra_transfer import IntraTransfer
+from fewtags.transfer.own_transfer import OwnTransfer
 from fewtags.transfer.walk import Walker, renewal_due, walk
 
 
@@ -25,6 +26,7 @@ class Hst(Ssgrl):
         recipe, categories = setting.recipe, len(setting.categories)
         self.intra = IntraTransfer(recipe, setting.labels) if recipe.intra else None
         self.cross = CrossTransfer(recipe, categories) if recipe.cross else None
+        self.own = OwnTransfer(recipe.own_share, setting.labels) if recipe.own_share else None
         for transfer in self.transfers.values():
             transfer.threshold.count_positives(setting.labels)
 
@@ -35,7 +37,7 @@ class Hst(Ssgrl):
 
     @property
     def modules_with_proposals(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(self.transfers)
+        return tuple(self.transfers) + (() if self.own is None else ("own",))
 
     def losses(self, outputs: dict[str, Tensor], batch: Batch, moment: Moment) -> Step:
         step = Method.losses(self, outputs, batch, moment)
@@ -51,6 +53,10 @@ class Hst(Ssgrl):
             if part.threshold_loss is not None:
                 step.terms[f"threshold_{name}"] = part.threshold_loss
             step.terms[f"pseudo_{name}"] = self.pseudo_loss(outputs["logits"], batch, proposed)
+        if self.own is not None:
+            proposed = self.own(outputs["logits"], batch) & ~taken & (moment.epoch >= self.recipe.warmup_epochs)
+            step.proposals["own"] = proposed
+            step.terms["pseudo_own"] = self.pseudo_loss(outputs["logits"], batch, proposed)
         return step
 
     def loss_weights(self, moment: Moment) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from fewtags.methods.base import Method, ParameterGroup, Setting
-from fewtags.nn.classifier import linear_layer
+from fewtags.nn.classifier import pooled_classifier
 
 
 class Plain(Method):
@@ -17,7 +17,7 @@ class Plain(Method):
 
     def __init__(self, setting: Setting):
         super().__init__(setting)
-        self.linear = linear_layer(setting.channels, len(setting.categories))
+        self.linear = pooled_classifier(setting.recipe, setting.channels, setting.labels)
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
         return {"logits": self.linear(maps.mean((2, 3)))}

@@ -47,8 +47,8 @@ class Variant:
 
 
 def _ablations() -> dict[str, Variant]:
-    intra: dict[str, Any] = {"cross": False}
-    cross: dict[str, Any] = {"intra": False}
+    intra: dict[str, Any] = {"cross": False, "own_share": 0.0}
+    cross: dict[str, Any] = {"intra": False, "own_share": 0.0}
     made: dict[str, tuple[str, dict[str, Any]]] = {
         "intra_only": ("transfer within an image alone", intra),
         "intra_statistical": (
@@ -73,7 +73,9 @@ def _ablations() -> dict[str, Variant]:
 def _prototype_counts() -> dict[str, Variant]:
     return {
         f"hst.cross_only.k{count}": Variant(
-            "prototypes", f"across images alone, K = {count}", {"intra": False, "prototypes": count}
+            "prototypes",
+            f"across images alone, K = {count}",
+            {"intra": False, "own_share": 0.0, "prototypes": count},
         )
         for count in PROTOTYPE_COUNTS
     }
@@ -87,7 +89,7 @@ def _fixed_thresholds() -> dict[str, Variant]:
     }
     return {
         f"hst.{field}.{value}": Variant(
-            field, f"a fixed threshold of {value} for {modules[field]}", {field: value}
+            field, f"a fixed threshold of {value} for {modules[field]}", {field: value, "own_share": 0.0}
         )
         for field in modules
         for value in FIXED_THRESHOLDS

@@ -7,18 +7,70 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from fewtags.labels.base_rates import base_rates
 from fewtags.nn.dropout import Dropout
+from fewtags.processes.together import size, total
+from fewtags.recipe import Recipe
 
+IMAGES_REMEMBERED = 10_000
 SMALL_START = 0.1
 """Scale of the graph branch's first scores when it is added to a shortcut."""
 
 
-def linear_layer(size: int, categories: int) -> nn.Linear:
-    """A linear classifier (B, size) → (B, categories) that starts at logits of 0: all undecided."""
-    layer = nn.Linear(size, categories)
-    nn.init.zeros_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
+class PooledClassifier(nn.Linear):
+    """A linear classifier of pooled maps x: (B, channels) → logits (B, C), W (x - mean) + b; W starts at 0.
+
+    - b starts at `scores` (C,), such as the categories' base rates. From 0, W first learns what only b should say:
+      the pooled map is positive everywhere, so every weight falls together to make all scores low.
+    - `centred`: the mean of the maps seen in training is taken off. W then says how an image differs from others.
+    """
+
+    mean: Tensor
+    seen: Tensor
+    """Images behind the mean, at most `IMAGES_REMEMBERED`."""
+
+    def __init__(self, channels: int, scores: Tensor, centred: bool):
+        super().__init__(channels, len(scores))
+        self.centred = centred
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("seen", torch.zeros(()))
+        with torch.no_grad():
+            self.weight.zero_()
+            self.bias.copy_(scores)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        if self.centred and self.training:
+            self._remember(pooled.detach())
+        return super().forward(pooled - self.mean)
+
+    @torch.no_grad()
+    def _remember(self, pooled: Tensor) -> None:
+        """The mean of all images seen; in the long run of the last ones, as a trained backbone's maps move on."""
+        count = torch.full_like(self.seen, len(pooled) * size())
+        self.seen.add_(count).clamp_(max=IMAGES_REMEMBERED)
+        self.mean.lerp_(total(pooled.float().sum(0)) / count, count / self.seen)
+
+
+def pooled_classifier(recipe: Recipe, channels: int, labels: Tensor) -> PooledClassifier:
+    """The linear layer on the pooled map: plain's classifier, and the shortcut of others."""
+    return PooledClassifier(channels, first_scores(recipe, labels), recipe.centre_pooled)
+
+
+def first_scores(recipe: Recipe, labels: Tensor) -> Tensor:
+    """Labels (n, C) → logits (C,) to start from."""
+    if recipe.first_scores == "undecided":
+        return torch.zeros(labels.shape[1])
+    return base_rate_logits(labels)
+
+
+def base_rate_logits(labels: Tensor) -> Tensor:
+    """Labels (n, C) of -1, 0, +1 → (C,) logits of the base rates.
+
+    Without a known present or absent label of any category nothing is known of rates: 0, undecided.
+    """
+    rates = base_rates(labels)
+    both = (rates > 0).any() & (rates < 1).any()
+    return torch.where(both, torch.logit(rates), 0.0)
 
 
 class CategoryClassifier(nn.Module):
@@ -46,3 +98,8 @@ class CategoryClassifier(nn.Module):
     def start_small(self) -> None:
         """Scale the first scores down, so that a shortcut beside them leads at first."""
         self.rows.mul_(SMALL_START)
+
+    @torch.no_grad()
+    def start_at(self, scores: Tensor) -> None:
+        """Scores (C,) that the first ones are about."""
+        self.bias.copy_(scores)

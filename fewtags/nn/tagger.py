@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from fewtags.nn.category_features import SemanticAttention, SemanticDecoupling
-from fewtags.nn.classifier import CategoryClassifier, linear_layer
+from fewtags.nn.classifier import CategoryClassifier, first_scores, pooled_classifier
 from fewtags.nn.dropout import Dropout
 from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import GatedGraph, conditional_graph
@@ -40,13 +40,13 @@ class CategoryTagger(nn.Module):
         categories = labels.shape[1]
         self.category_features = _category_features(recipe, channels, categories, word_vectors)
         self.register_buffer("adjacency", conditional_graph(labels, recipe.graph, recipe.graph_smoothing))
-        self.make_scorer(recipe, categories)
+        self.make_scorer(recipe, first_scores(recipe, labels))
         self.dropout = Dropout(recipe.dropout)
-        self.shortcut = linear_layer(channels, categories) if recipe.shortcut else None
+        self.shortcut = pooled_classifier(recipe, channels, labels) if recipe.shortcut else None
         self.graph_share = 0.5 if recipe.category_features == "sa" else 1.0  # SA averages two classifiers
 
-    def make_scorer(self, recipe: Recipe, categories: int) -> None:
-        """With `recipe.shortcut`, the first scores are small."""
+    def make_scorer(self, recipe: Recipe, scores: Tensor) -> None:
+        """Scores (C,) to start from; with `recipe.shortcut` that starts from them, and this adds little at first."""
         raise NotImplementedError
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
@@ -69,13 +69,15 @@ class CategoryTagger(nn.Module):
 class SemanticTagger(CategoryTagger):
     """The network of SSGRL and HST: the scores come through a gated graph network and one row per category."""
 
-    def make_scorer(self, recipe: Recipe, categories: int) -> None:
+    def make_scorer(self, recipe: Recipe, scores: Tensor) -> None:
         self.graph = GatedGraph(recipe.feature_size, recipe.graph_steps)
         self.classifier = CategoryClassifier(
-            categories, recipe.feature_size, recipe.classifier_size, recipe.dropout
+            len(scores), recipe.feature_size, recipe.classifier_size, recipe.dropout
         )
         if recipe.shortcut:
             self.classifier.start_small()
+        else:
+            self.classifier.start_at(scores)
 
     def score(self, features: Tensor) -> Tensor:
         dropped = self.dropout(features)
@@ -108,7 +110,7 @@ class ConvolutionTagger(CategoryTagger):
     edges: Tensor
     """(C, C): Â, few and weighted edges."""
 
-    def make_scorer(self, recipe: Recipe, categories: int) -> None:
+    def make_scorer(self, recipe: Recipe, scores: Tensor) -> None:
         edges = convolution_adjacency(self.adjacency, recipe.edge_threshold, recipe.edge_weight)
         self.register_buffer("edges", edges)
         self.convolutions = GraphConvolutions(recipe.feature_size, recipe.gcn_size, 1, recipe.dropout)

@@ -23,7 +23,7 @@ EMPTY = np.zeros((IMAGES, CATEGORIES), np.int8)
 
 
 def with_words(name: str, words: torch.Tensor, **settings) -> Method:
-    recipe = Recipe(**(TINY | {"dropout": 0.0} | settings))
+    recipe = Recipe(**(TINY | {"dropout": 0.0, "first_scores": "undecided"} | settings))
     torch.manual_seed(0)
     labels = torch.from_numpy(labels_of()).float()
     return METHODS[name](Setting(recipe, tuple("abcdef"), CHANNELS, labels, words))

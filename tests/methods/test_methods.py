@@ -30,7 +30,8 @@ def labels_of(known: float = 0.5, seed: int = 0) -> np.ndarray:
 
 def make(name: str = "hst", labels: np.ndarray | None = None, **settings) -> Method:
     labels = labels_of() if labels is None else labels
-    recipe = Recipe(**(TINY | {"dropout": 0.0, "threshold_labels": "all"} | settings))
+    plain_start = {"dropout": 0.0, "first_scores": "undecided", "threshold_labels": "all"}
+    recipe = Recipe(**(TINY | plain_start | settings))
     torch.manual_seed(0)
     names = tuple("abcdef"[:CATEGORIES])
     return METHODS[name](Setting(recipe, names, CHANNELS, torch.from_numpy(labels).float()))

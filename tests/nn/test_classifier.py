@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from fewtags.nn.classifier import CategoryClassifier, linear_layer
+from fewtags.nn.classifier import CategoryClassifier
 from tests.oracles import label_graph as oracle
 
 
@@ -36,5 +36,9 @@ def test_dropout_only_while_training():
     assert torch.equal(module(states, features), module(states, features))
 
 
-def test_a_linear_layer_starts_undecided():
-    assert torch.equal(linear_layer(6, 3)(torch.randn(2, 6)), torch.zeros(2, 3))
+def test_it_can_start_near_given_scores():
+    module = CategoryClassifier(3, 5, hidden=7)
+    module.start_small()
+    module.start_at(torch.tensor([-3.0, 0.0, 3.0]))
+    scores = module(torch.randn(4, 3, 5), torch.randn(4, 3, 5))
+    assert torch.allclose(scores, torch.tensor([-3.0, 0.0, 3.0]).expand(4, 3), atol=0.4)
