@@ -133,6 +133,10 @@ class Recipe(BaseModel):
     """Dropout on the category features and before the scores."""
     shortcut: bool = True
     """Add a linear layer on the pooled map to the logits; the graph branch then starts small."""
+    first_scores: Literal["base_rates", "undecided"] = "base_rates"
+    """Where scores start: at each category's share of the known labels, or at ½."""
+    centre_pooled: bool = True
+    """The linear layer on the pooled map reads it less the mean over the training images."""
 
     # Intra-image transfer (SPEC 3)
     intra: bool = True
@@ -210,6 +214,9 @@ class Recipe(BaseModel):
     """Learning rate of θ and τ (own Adam group, no decay, no schedule, no clipping)."""
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
+    own_share: Share = 0.4
+    """hst: after warm-up also fill each category's surest unknown entries by the network's own score, as many as this
+    share of the present labels that the known ones say are hidden; 0 (paper): none."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 
@@ -260,9 +267,9 @@ class Recipe(BaseModel):
     """adamw: decoupled weight decay; adam: decay added to the gradient, as in the paper."""
     backbone_lr: Positive = 1e-5
     """Learning rate of the trained backbone stages."""
-    head_lr: Positive = 1e-3
+    head_lr: Positive = 1e-4
     """Learning rate of everything after the backbone."""
-    shortcut_lr: Positive = 3e-3
+    shortcut_lr: Positive = 1e-3
     """Learning rate of the linear layer on the pooled map: `plain`, and the shortcut."""
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     """Weight decay of all but thresholds, biases and norms."""
