@@ -1,7 +1,7 @@
 """A network's own scores as evidence: in every category the surest unknown entries, as many as should be present.
 
-One confidence for all categories fills the frequent ones, whose scores are high, and none of the rare ones. Here the
-known labels say how many present labels each category hides, and its cut is where a share of them would lie.
+One confidence for all categories fills the frequent ones, whose scores are high, and none of the rare ones. Here
+the known labels say how many present labels each category hides, and its cut is where a share of them would lie.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fewtags.transfer.thresholds import pseudo_labels
 LOWEST, HIGHEST, BINS = -12.0, 12.0, 600
 """Scores are logits; beyond these they are counted in the outermost bins."""
 REMEMBERED = 0.25
-"""Share of the training images whose scores the cuts rest on: the last ones seen, as scores grow while training."""
+"""Share of the training images whose scores the cuts rest on: the last ones seen, as scores grow with training."""
 
 
 class OwnTransfer(nn.Module):
