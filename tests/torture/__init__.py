@@ -1,0 +1,1 @@
+"""Commands are killed at random moments and started again, and nothing may be lost: `make torture`."""
