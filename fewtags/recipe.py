@@ -215,8 +215,8 @@ class Recipe(BaseModel):
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
     own_share: Share = 0.4
-    """hst: after warm-up also fill each category's surest unknown entries by the network's own score: this share of
-    the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
+    """hst: after warm-up also fill each category's surest unknown entries by the network's own score: this share
+    of the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 

@@ -46,7 +46,7 @@ class CategoryTagger(nn.Module):
         self.graph_share = 0.5 if recipe.category_features == "sa" else 1.0  # SA averages two classifiers
 
     def make_scorer(self, recipe: Recipe, scores: Tensor) -> None:
-        """Scores (C,) to start from. With `recipe.shortcut` it is that which does, and this adds little at first."""
+        """Scores (C,) to start from. With `recipe.shortcut` that one does, and this adds little at first."""
         raise NotImplementedError
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
