@@ -136,7 +136,7 @@ def _fake_transformers(model):
 
     loader = types.SimpleNamespace
     module = types.ModuleType("transformers")
-    module.AutoTokenizer = loader(from_pretrained=lambda name: tokenize)
+    module.AutoTokenizer = loader(from_pretrained=lambda name, trust_remote_code: tokenize)
     module.AutoModel = loader(from_pretrained=model)
     return module
 
@@ -153,12 +153,15 @@ class _ImageTextEncoder(torch.nn.Module):
 
 
 def test_a_text_encoder_averages_its_states_over_real_tokens(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", _fake_transformers(lambda name: _Encoder()))
+    monkeypatch.setitem(
+        sys.modules, "transformers", _fake_transformers(lambda name, trust_remote_code: _Encoder())
+    )
     assert load_words("hub:some/model", ["dog", "traffic_light"]).tolist() == [[1, 1], [1.5, 1.5]]
 
 
 def test_an_image_text_encoder_gives_its_text_features(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", _fake_transformers(lambda name: _ImageTextEncoder()))
+    fake = _fake_transformers(lambda name, trust_remote_code: _ImageTextEncoder())
+    monkeypatch.setitem(sys.modules, "transformers", fake)
     assert load_words("hub:some/clip", ["dog", "traffic light"]).tolist() == [[1, 1, 1], [2, 2, 2]]
 
 
@@ -169,7 +172,7 @@ def test_without_transformers_it_says_what_to_install(monkeypatch):
 
 
 def test_an_unreachable_encoder(monkeypatch):
-    def fail(name):
+    def fail(name, trust_remote_code):
         raise OSError("no route")
 
     monkeypatch.setitem(sys.modules, "transformers", _fake_transformers(fail))
