@@ -62,6 +62,10 @@ class Recipe(BaseModel):
     """Seeds the hiding of labels, the initial weights, the order of the images and every random view."""
     limit: Count | None = None
     """Train on this many training images only, drawn by the seed. None: all."""
+    development: Annotated[int, Field(ge=0)] = 0
+    """Training images set aside, by a fixed draw, for choosing settings: no run trains on them."""
+    score: Literal["test", "development"] = "test"
+    """Which images a run is scored on at its end."""
     holdout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the known training labels kept out of training (unknown everywhere) to fit the decision
     thresholds of `predict` on, and θ too with `threshold_labels: holdout`. 0: `predict` decides at 0.5."""

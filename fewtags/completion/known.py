@@ -13,6 +13,7 @@ from fewtags.evaluation import aligned
 from fewtags.labels.hide import hide
 from fewtags.labels.table import PRESENT, UNKNOWN, LabelTable
 from fewtags.predict import Tagger
+from fewtags.recipe import Recipe
 from fewtags.training.prepare import limited
 
 
@@ -42,7 +43,7 @@ def what_is_known(
     values = aligned(table, tagger.categories, spec).values
     hidden, trained = np.zeros(values.shape, bool), np.zeros(0, np.int64)
     if same_data(spec, tagger.labels.data):
-        trained = _trained_rows(table, tagger.recipe.limit)
+        trained = _trained_rows(table, tagger.recipe)
         if tagger.recipe.known < 1 and not use_hidden:
             hidden[trained] = (hide(values[trained], tagger.recipe.known, tagger.recipe.seed) == 0) & (
                 values[trained] != UNKNOWN
@@ -61,10 +62,11 @@ def same_data(spec: str, trained_on: str) -> bool:
     return one.exists() and two.exists() and one.resolve() == two.resolve()
 
 
-def _trained_rows(table: LabelTable, limit: int | None) -> np.ndarray:
-    """As in training: the rows of split `train`, or those of them that `limit` keeps."""
+def _trained_rows(table: LabelTable, recipe: Recipe) -> np.ndarray:
+    """As in training: the rows of split `train` that are not set aside, or those of them that `limit` keeps."""
     place = {image: row for row, image in enumerate(table.images)}
-    return np.array([place[image] for image in limited(table.split("train"), limit).images], dtype=np.int64)
+    kept = limited(table.split("train"), recipe.limit, recipe.development)
+    return np.array([place[image] for image in kept.images], dtype=np.int64)
 
 
 def _held_rows(table: LabelTable, held: HeldOut) -> np.ndarray:

@@ -32,7 +32,7 @@ def known_table(table: LabelTable, recipe: Recipe) -> LabelTable:
     from fewtags.labels.hide import hide
     from fewtags.training.prepare import limited
 
-    given = limited(table.split("train"), recipe.limit)
+    given = limited(table.split("train"), recipe.limit, recipe.development)
     places = {image: row for row, image in enumerate(table.images)}
     rows = [places[image] for image in given.images]
     values = table.values.copy()

@@ -96,7 +96,7 @@ def _joined(train: LabelTable, test: LabelTable) -> LabelTable:
 def open_truth(spec: str, recipe: Recipe, tokens: str | None = None) -> Truth:
     """DATA with every training label known."""
     data = open_for(recipe, spec, tokens)
-    train = limited(data.table.split(TRAIN), recipe.limit)
+    train = limited(data.table.split(TRAIN), recipe.limit, recipe.development)
     if not len(train):
         raise UserError(f"{spec}: there are no training images; mark some rows with split `train`")
     _check_complete(spec, train)

@@ -52,9 +52,9 @@ class Inputs:
 
 
 def prepare_labels(data: Data, recipe: Recipe) -> Prepared:
-    """Split, limit, hide and hold out."""
-    given = limited(data.table.split("train"), recipe.limit)
-    test = dense_table(data.table.split("test").without_completed())
+    """Split, set aside, limit, hide and hold out."""
+    given = limited(data.table.split("train"), recipe.limit, recipe.development)
+    test = dense_table(scored_table(data.table, recipe).without_completed())
     if not len(given):
         raise UserError(f"{data.name}: there are no training images; mark some rows with split `train`")
     if isinstance(given, SparseTable):
@@ -78,12 +78,31 @@ def prepare_labels(data: Data, recipe: Recipe) -> Prepared:
     return Prepared(recipe, train, known, hidden, test)
 
 
-def limited(table: LabelTable, limit: int | None) -> LabelTable:
-    """`limit` rows drawn by a fixed seed, in the table's order."""
-    if limit is None or limit >= len(table):
+def limited(table: LabelTable, limit: int | None, development: int = 0) -> LabelTable:
+    """The training rows to train on: not those set aside, and at most `limit`, in the table's order.
+
+    One fixed draw decides: which rows a limit keeps does not depend on whether any are set aside.
+    """
+    if not development and (limit is None or limit >= len(table)):
         return table
-    chosen = np.random.default_rng(SHARED_SEED).permutation(len(table))[:limit]
-    return table.rows(np.sort(chosen))
+    kept = _drawn(table)[: len(table) - development]
+    if not len(kept) and len(table):
+        raise UserError(f"development={development}: of {len(table)} training images none is left to train on")
+    return table.rows(np.sort(kept[:limit]))
+
+
+def scored_table(table: LabelTable, recipe: Recipe) -> LabelTable:
+    """The rows that a run is scored on: the test split, or the training rows set aside."""
+    if recipe.score == "test":
+        return table.split("test")
+    if not recipe.development:
+        raise UserError("score=development: no images are set aside; set development to a number of them")
+    train = table.split("train")
+    return train.rows(np.sort(_drawn(train)[len(train) - recipe.development :]))
+
+
+def _drawn(table: LabelTable) -> np.ndarray:
+    return np.random.default_rng(SHARED_SEED).permutation(len(table))
 
 
 def random_folds(shape: tuple[int, ...], seed: int) -> np.ndarray:

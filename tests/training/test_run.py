@@ -203,6 +203,31 @@ def test_limit_draws_the_same_images_for_every_seed(colours: Path):
     assert draws[0] == draws[1]
 
 
+def test_development_images_are_in_no_training_run_and_can_be_scored(colours: Path):
+    from fewtags.data import open_data
+
+    data = open_data(str(colours))
+    everything = set(data.table.split("train").images)
+    aside = {"development": 8}
+    train = prepare_labels(data, Recipe(**aside)).train.images
+    scored = prepare_labels(data, Recipe(**aside, score="development", limit=5, known=0.3)).test
+    assert set(train) | set(scored.images) == everything
+    assert len(scored) == 8
+    assert scored.known.all()  # nothing of them is hidden
+    both = [prepare_labels(data, Recipe(limit=10, development=count)).train.images for count in (0, 8)]
+    assert both[0] == both[1]
+
+
+def test_what_development_cannot_do_is_said(colours: Path):
+    from fewtags.data import open_data
+
+    data = open_data(str(colours))
+    with pytest.raises(UserError, match="no images are set aside; set development"):
+        prepare_labels(data, Recipe(score="development"))
+    with pytest.raises(UserError, match="of 48 training images none is left"):
+        prepare_labels(data, Recipe(development=48))
+
+
 def test_folds_split_entries_in_half():
     folds = random_folds((200, 50), seed=0)
     assert folds.mean() == pytest.approx(0.5, abs=0.02)
