@@ -20,7 +20,8 @@ from tests.methods.test_methods import EARLY, LATE, batch_of, labels_of, make, w
 
 MOMENTS = {"warm-up": EARLY, "later": LATE}
 IDLE_IN_WARM_UP = {name: ["blending.instance_logit", "blending.prototype_logit"] for name in ("sarb", "hst_fb")}
-"""Blending begins after warm-up. Until then several GPUs need DDP's search for unused parameters."""
+"""Blending begins after warm-up. Until then it gives DDP zeros where there are several processes
+(`Blending.idle_terms`, tests/processes), and one process nothing."""
 OPTIONS = [
     {},
     {"pair_targets": "released"},
