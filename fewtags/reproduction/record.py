@@ -75,10 +75,11 @@ def write_record(
     known: KnownLabels,
     init: str | Path | None,
     device: torch.device,
+    resume: bool = False,
 ) -> Record:
     """Write record.json and data.parquet; a run that is resumed keeps them, and notes what is different now."""
     now = environment(device)
-    before = read_record(run)
+    before = read_record(run) if resume else None
     if before is not None:
         return _noted(run, before, now)
     fingerprint = write_fingerprint(run / FILE, data.table, data.images)

@@ -101,7 +101,7 @@ def train(
     if together.is_writer():
         folder.write_recipe(recipe)
         write_skipped(opened.skipped, folder.path / SKIPPED)
-        write_record(folder.path, recipe, data, opened, prepared.known, init, device)
+        write_record(folder.path, recipe, data, opened, prepared.known, init, device, resume)
     files = _fit(module, loader, folder, prepared, device, resume, console)
     finish(folder, module, prepared, inputs, files, data, tokens, time.perf_counter() - started, device)
     return folder

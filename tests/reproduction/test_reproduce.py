@@ -206,3 +206,11 @@ def test_loader_processes_change_nothing(data: Path, tmp_path: Path):
         for workers in (0, 2)
     ]
     assert compare_runs(*map(RunFolder, runs)).identical
+
+
+def test_a_new_run_does_not_keep_the_record_of_an_old_one(run: Path, data: Path):
+    (run / "recipe.yaml").unlink()  # so it is no run any more, and another may be trained there
+    fewtags.train(data, out=run, method="plain", known=0.5, **(TINY | {"epochs": 1, "seed": 5}))
+    record = read_record(run)
+    assert record is not None
+    assert (record.seed, record.recipe["method"], record.resumed) == (5, "plain", [])
