@@ -243,11 +243,11 @@ def moves_counted(deadly: int, moment: str) -> list[str]:
 
     `moment`: the draft is then half written, whole, or has been moved.
     """
-    move, moved = os.replace, []
+    move, moved, owner = os.replace, [], os.getpid()
 
     def replace(source: Any, target: Any) -> None:
         moved.append(str(target))
-        if len(moved) != deadly:
+        if len(moved) != deadly or os.getpid() != owner:  # jobs of a sweep are forked from it, and go on
             return move(source, target)
         if moment == HALF and Path(source).is_file():
             os.truncate(source, os.path.getsize(source) // 2)
