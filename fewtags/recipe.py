@@ -218,7 +218,7 @@ class Recipe(BaseModel):
     """Learning rate of θ and τ (own Adam group, no decay, no schedule, no clipping)."""
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
-    own_share: Share = 0.4
+    own_share: Share = 0.3
     """hst: after warm-up also fill each category's surest unknown entries by the network's own score: this share
     of the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
     warmup_share: Share = 0.25
