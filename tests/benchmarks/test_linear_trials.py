@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import linear_trials
+from benchmarks.linear_trials import co_occurrence, likeness, surest
+
+
+def test_the_surest_of_each_category_are_as_many_as_its_base_rate_says():
+    known = torch.zeros(100, 2)
+    known[:20, 0] = torch.tensor([1.0] * 10 + [-1.0] * 10)
+    known[:20, 1] = torch.tensor([1.0] * 5 + [-1.0] * 15)
+    filled = surest(known, 0.5)(torch.randn(100, 2))
+    rates = [(10 + 20 * 0.375) / 40, (5 + 20 * 0.375) / 40]
+    assert filled.sum(0).tolist() == [int(0.5 * rate * 80) for rate in rates]
+    assert not filled[known != 0].any()
+
+
+def test_co_occurrence_speaks_where_another_label_is_known_present():
+    rng = np.random.default_rng(0)
+    known = torch.from_numpy(rng.choice([-1, 0, 1], (300, 3), p=[0.4, 0.2, 0.4])).float()
+    known[:, 1] = torch.where((known[:, 0] != 0) & (known[:, 1] != 0), known[:, 0], known[:, 1])  # 1 goes with 0
+    evidence, reached = co_occurrence(known)
+    assert reached.tolist() == [
+        [float(any(row[j] == 1 for j in range(3) if j != i)) for i in range(3)] for row in known.tolist()
+    ]
+    given = (known[:, 0] == 1) & (known[:, 2] != 1)
+    assert evidence[given, 1].mean() > 1
+
+
+def test_likeness_finds_the_images_that_look_the_same():
+    torch.manual_seed(0)
+    group = torch.arange(60) % 2
+    features = torch.randn(60, 20) + 4 * group.unsqueeze(1)
+    known = torch.zeros(60, 1)
+    known[:20, 0] = 2.0 * group[:20] - 1
+    scores = likeness(features, known)[20:, 0]
+    assert scores[group[20:] == 1].min() > scores[group[20:] == 0].max()
+
+
+def test_it_runs_and_scores_every_trial(colours, capsys: pytest.CaptureFixture[str], monkeypatch, tmp_path):
+    monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path))
+    monkeypatch.setattr(linear_trials, "EPOCHS", 3)
+    assert (
+        linear_trials.main(
+            [str(colours), "--known", "0.6", "--seeds", "0", "--limit", "36", "--development", "12"]
+        )
+        == 0
+    )
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 19
+    assert all(0 < float(value) <= 100 for _, value in rows)
