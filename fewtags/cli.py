@@ -197,6 +197,7 @@ def train(
         if writer:
             errors.print(f"Stopped. {how} with: fewtags train {data} --out {folder}{more}", soft_wrap=True)
         raise
+    _part()  # what follows, one process does alone
     if not writer:
         return
     write_examples(run.path)
@@ -714,6 +715,12 @@ def _meet(devices: int | None, nodes: int | None, device: str) -> bool:
     from fewtags.processes.meeting import meet
 
     return meet(devices, nodes, device)
+
+
+def _part() -> None:
+    from fewtags.processes.meeting import part
+
+    part()
 
 
 def _show(value: dict[str, Any], as_json: bool, table: Any) -> None:

@@ -40,7 +40,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1800,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     print(answer.stdout)
@@ -185,6 +185,11 @@ def test_predictions_and_completed_labels_are_those_of_one_process(workshop: Pat
     for file in ("tags.csv", "filled/labels.csv", "filled/suggestions.parquet"):
         assert (here / file).read_bytes() == (alone / file).read_bytes(), file
     assert len(pd.read_csv(here / "tags.csv")) > 20
+
+
+def test_train_writes_its_report_after_the_others_have_left(workshop: Path):
+    assert (workshop / "commands" / "report.html").is_file()
+    assert found(workshop, "commands", 2, 1)["left"] == 1
 
 
 def test_run_folders_hold_the_same_files(workshop: Path):

@@ -20,7 +20,7 @@ from fewtags.processes.launch import free_port
 from fewtags.transfer import threshold_fit
 from tests.processes import tasks
 
-DEADLINE = 240
+DEADLINE = 900
 
 
 def place(rank: int, size: int, port: int) -> dict[str, str]:
@@ -60,6 +60,7 @@ TASKS: dict[str, Callable[[Path], object]] = {
     "cache": tasks.cache,
     "runs": tasks.runs,
     "uses": tasks.uses,
+    "commands": tasks.commands,
 }
 
 
