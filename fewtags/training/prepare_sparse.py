@@ -40,4 +40,5 @@ def dense_table(table: LabelTable) -> LabelTable:
 def dense_known(known: KnownLabels) -> KnownLabels:
     """Dense labels and held-out labels: the scores of all training images are kept dense too when a run ends."""
     parts: dict[str, Any] = {"labels": known.labels, "held_out": known.held_out}
-    return replace(known, **{k: part[:] if isinstance(part, SparseLabels) else part for k, part in parts.items()})
+    dense: dict[str, Any] = {k: part[:] if isinstance(part, SparseLabels) else part for k, part in parts.items()}
+    return replace(known, **dense)
