@@ -40,7 +40,7 @@ def compared(folder: Path, images: str) -> dict[str, float]:
 
 @pytest.mark.torture
 def test_scores_of_several_processes_are_those_of_one_within_noise(tmp_path: Path):
-    found = compared(tmp_path, "scenes:train=400,test=300")
+    found = compared(tmp_path, "scenes:train=200,test=150")
     alone = [value for name, value in found.items() if name.startswith("1 ")]
     noise = max(2.0, max(alone) - min(alone))
     for name, value in found.items():
