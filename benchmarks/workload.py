@@ -46,6 +46,7 @@ AS_PRINTED: dict[str, object] = {
     "shortcut": False,
     "pool_map": False,
     "pair_prior": False,
+    "own_share": 0.0,
     "contrast_queue": 0,
     "threshold_labels": "all",
 }

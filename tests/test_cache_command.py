@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from rich.console import Console
 from typer.testing import CliRunner
 
 import fewtags
@@ -28,6 +29,7 @@ def cache(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The features of one training, an index of suggestions, and a file that is not ours."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("FEWTAGS_CACHE", str(folder))
+    monkeypatch.setattr("fewtags.cli.console", Console(width=200))
     fewtags.train(data, out=tmp_path / "run", method="plain", **(TINY | {"epochs": 1}))
     (folder / "review" / "abc").mkdir(parents=True)
     (folder / "review" / "abc" / "facts.json").write_text("{}")
@@ -37,7 +39,7 @@ def cache(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> str:
-    answer = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["cache", *arguments], catch_exceptions=False)
+    answer = CliRunner().invoke(app, ["cache", *arguments], catch_exceptions=False)
     assert answer.exit_code == 0
     return answer.output
 

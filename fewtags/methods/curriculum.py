@@ -25,6 +25,7 @@ class Curriculum(Plain):
     modules_with_proposals = ("own",)
     category_axes: ClassVar = Plain.category_axes | {"second.weight": (0,), "second.bias": (0,)}
 
+    of_images: ClassVar = ("completed",)
     completed: Tensor
     """(images, C) int8: labels given between rounds, 0 where known or undecided. Empty once training is over."""
     folds: Tensor

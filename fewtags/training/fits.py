@@ -21,10 +21,17 @@ def check_fits(network: nn.Module, saved: Mapping[str, Tensor], where: str) -> N
     for found, what in ((missing, "is missing"), (strange, "does not belong")):
         if found:
             raise UserError(f"{where}: {min(found)} {what} ({len(found)} such): {MIXED_UP}")
-    learned = {name for name, _ in network.named_parameters()}
+    learned, of_images = {name for name, _ in network.named_parameters()}, _of_images(network)
     for name, tensor in expected.items():
-        _check_kind(tensor, saved[name], f"{where}: {name}")
+        left_behind = name in of_images and not len(saved[name])
+        _check_kind(tensor[:0] if left_behind else tensor, saved[name], f"{where}: {name}")
         _check_finite(saved[name], name in learned, f"{where}: {name}")
+
+
+def _of_images(network: nn.Module) -> set[str]:
+    """Tensors with a row for each training image (a module's `of_images`): trained models come without the rows."""
+    named = network.named_modules()
+    return {f"{place}.{name}".lstrip(".") for place, part in named for name in getattr(part, "of_images", ())}
 
 
 def _check_kind(expected: Tensor, given: Tensor, where: str) -> None:

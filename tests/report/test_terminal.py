@@ -33,7 +33,7 @@ def test_several_models_one_row_each_the_best_in_bold(tmp_path):
     assert cells == ["[bold]61.2[/bold]", "55.0"]
     text = shown([made_up(tmp_path / "again", "hst", 61.2)])
     assert "hst" in text
-    assert "1\N{NARROW NO-BREAK SPACE}min 23" in text
+    assert "1\N{NARROW NO-BREAK SPACE}min\N{NARROW NO-BREAK SPACE}23\N{NARROW NO-BREAK SPACE}s" in text
 
 
 def test_missing_figures_are_dashes():
