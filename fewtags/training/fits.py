@@ -29,7 +29,7 @@ def check_fits(network: nn.Module, saved: Mapping[str, Tensor], where: str) -> N
 
 
 def _of_images(network: nn.Module) -> set[str]:
-    """Tensors with a row for each training image (a module's `of_images`): trained models come without the rows."""
+    """Tensors with a row for each training image (`of_images` of a module): a trained model has none."""
     named = network.named_modules()
     return {f"{place}.{name}".lstrip(".") for place, part in named for name in getattr(part, "of_images", ())}
 
