@@ -41,7 +41,7 @@ lint: $(INSTALLED)
 
 test: lint
 	@command -v chromium >/dev/null || echo "WARNING: no chromium here: the tests of the review page in a browser are SKIPPED (apt-get install chromium)" >&2
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The documentation site, into site/: any warning is an error.
 docs: $(INSTALLED)
@@ -55,7 +55,7 @@ dist: $(INSTALLED)
 
 # All tests, with coverage: a table, htmlcov/, and the line in README.md.
 coverage: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term --cov-report=html --cov-report=json
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-report=html --cov-report=json
 	$(BIN)/python -m tests.coverage_line README.md
 
 clean:

@@ -40,6 +40,29 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
+LONGEST = (
+    "test_paper_suite.py",
+    "test_sweep.py",
+    "test_processes.py",
+    "test_torture.py",
+    "test_cli.py",
+    "test_launch.py",
+    "test_reproduce.py",
+    "test_docs.py",
+    "test_readme.py",
+    "test_untrusted.py",
+    "test_export.py",
+    "test_demo.py",
+    "test_typing.py",
+)
+"""Files of few tests that take long: started first, or one process works on the last of them while others rest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: index for index, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+
+
 def write_colours(folder: Path, train: int = 48, test: int = 16, seed: int = 0, unknown: float = 0.0) -> Path:
     """Images of coloured squares on grey; a category is present when its colour is. Entries may be left blank."""
     rng = np.random.default_rng(seed)
