@@ -12,17 +12,18 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
 import re
 import socket
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fewtags import http_answers
 from fewtags.errors import UserError
+from fewtags.http_answers import respond, with_headers
 
 LARGEST_BODY = 64 * 1024
 SLOWEST_BODY = 10
@@ -31,13 +32,9 @@ SHORTEST_TOKEN = 16
 TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{SHORTEST_TOKEN},}}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READING = ("GET", "HEAD")
-HEADERS = {
+HEADERS = http_answers.HEADERS | {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
@@ -117,11 +114,11 @@ class Guard:
             return await self.app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
-        hardened = _with_headers(send)
+        hardened = with_headers(send, HEADERS)
         try:
             await self._answer(scope, receive, hardened)
         except RefusedError as refusal:
-            await _respond(hardened, refusal.status, {"detail": str(refusal)})
+            await respond(hardened, refusal.status, {"detail": str(refusal)})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method = Headers(scope=scope), scope["method"]
@@ -142,7 +139,7 @@ class Guard:
         if not self.policy.is_token(given):
             raise RefusedError(401, "That is not the token.")
         cookie = f"{self.policy.cookie}={given}; HttpOnly; SameSite=Lax; Path=/"
-        await _respond(send, 303, {"detail": "welcome"}, {"location": "/", "set-cookie": cookie})
+        await respond(send, 303, {"detail": "welcome"}, {"location": "/", "set-cookie": cookie})
 
 
 def is_loopback(host: str) -> bool:
@@ -197,23 +194,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return replay
-
-
-def _with_headers(send: Send) -> Send:
-    async def hardened(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return hardened
-
-
-async def _respond(send: Send, status: int, content: dict[str, str], extra: dict[str, str] | None = None) -> None:
-    body = json.dumps(content).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **(extra or {})}
-    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": body})

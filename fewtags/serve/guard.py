@@ -9,20 +9,14 @@ name. Every answer carries the same strict headers.
 
 from __future__ import annotations
 
-import json
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
+from fewtags import http_answers
+from fewtags.http_answers import respond, with_headers
 from fewtags.review.security import LOOPBACK, host_name
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+HEADERS = http_answers.HEADERS | {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
 
 
 def refusal(headers: Headers) -> tuple[int, str] | None:
@@ -48,27 +42,9 @@ class Guard:
             return await self.app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
-        hardened = _with_headers(send)
+        hardened = with_headers(send, HEADERS)
         refused = refusal(Headers(scope=scope)) if self.local else None
         if refused is None:
             return await self.app(scope, receive, hardened)
-        await _respond(hardened, *refused)
-
-
-def _with_headers(send: Send) -> Send:
-    async def hardened(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return hardened
-
-
-async def _respond(send: Send, status: int, message: str) -> None:
-    body = json.dumps({"error": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        status, reason = refused
+        await respond(hardened, status, {"error": reason})
