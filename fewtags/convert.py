@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +16,7 @@ from rich.progress import track
 from fewtags.convert_sparse import convert_sparse
 from fewtags.data import Data, open_data
 from fewtags.errors import Problems, UserError
+from fewtags.files import whole_folder
 from fewtags.images.loading import FolderImages
 from fewtags.labels.formats.entries import count_unknown
 from fewtags.labels.formats.layouts import Extras, layout
@@ -68,15 +68,9 @@ def convert(
         prefix,
         None if suggested is None else {renamed[i]: s for i, s in suggested.items() if i in renamed},
     )
-    draft = dest.resolve().with_name(f".{dest.resolve().name}.{uuid.uuid4().hex[:8]}")
-    try:
+    with whole_folder(dest) as draft:
         form.write(replace(data.table, images=tuple(names)), draft, extras)
         _write_images(data, names, draft, size, progress)
-        if dest.is_dir():
-            dest.rmdir()
-        os.replace(draft, dest.resolve())
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return dest / form.labels
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from fewtags.data import open_data
 from fewtags.errors import UserError
+from fewtags.files import whole_folder
 from fewtags.images.loading import FolderImages
 from fewtags.labels.formats import sparse
 from fewtags.labels.formats.open_images_sparse import read_sparse as read_open_images
@@ -21,14 +19,8 @@ def convert_sparse(
 ) -> Path:
     """Write the labels of SRC as shards into the new folder DEST; sparse.json says where the images are."""
     table, root = _read(spec, tokens, difficult, seed, say)
-    draft = dest.resolve().with_name(f".{dest.resolve().name}.{uuid.uuid4().hex[:8]}")
-    try:
-        sparse.write_shards(table, draft, root)  # beside DEST, so that paths from one are paths from the other
-        if dest.is_dir():
-            dest.rmdir()
-        os.replace(draft, dest.resolve())
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    with whole_folder(dest) as draft:
+        sparse.write_shards(table, draft, root)
     return dest / sparse.ABOUT
 
 

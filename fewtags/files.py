@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,23 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             except BaseException:
                 draft.unlink(missing_ok=True)
                 raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a draft beside the new folder `path`; it takes its place if the block ends well, else it vanishes.
+
+    Beside it, so that relative paths from one are relative paths from the other. `path` may be there, empty.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        yield draft
+        if target.is_dir():
+            target.rmdir()
+        os.replace(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

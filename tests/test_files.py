@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from fewtags.files import whole_file, write_bytes, write_text
+from fewtags.files import whole_file, whole_folder, write_bytes, write_text
 
 
 def test_writes_and_replaces(tmp_path):
@@ -36,3 +36,17 @@ def test_a_symlink_stays_one(tmp_path):
     write_text(tmp_path / "link.txt", "new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "made"
+    target.mkdir()
+    with whole_folder(target) as draft:
+        draft.mkdir()
+        (draft / "a.txt").write_text("a")
+        assert draft.parent == target.parent
+        assert not list(target.iterdir())
+    assert [path.name for path in target.iterdir()] == ["a.txt"]
+    with pytest.raises(FileExistsError), whole_folder(tmp_path / "never") as draft:
+        [draft.mkdir() for _ in range(2)]
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]

@@ -62,8 +62,8 @@ def category_prototypes(
         points = _padded(features, [members[index] for index in together], metric)
         centres = cluster(points, count, metric, _draws(together, count, seed), iterations)
         places = torch.tensor(together, device=features.device)
-        kept = min(count, centres.used.shape[1])
-        prototypes[places, :kept] = unit(centres.values[:, :kept]) * centres.used[:, :kept].unsqueeze(2)
+        found = centres.used.shape[1]
+        prototypes[places, :found] = unit(centres.values) * centres.used.unsqueeze(2)
         filled[places] = centres.used.sum(1)
     return prototypes, filled
 
