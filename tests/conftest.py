@@ -50,7 +50,7 @@ LONGEST = (
     "test_reproduce.py",
     "test_docs.py",
     "test_readme.py",
-    "test_untrusted.py",
+    "test_pickles.py",
     "test_export.py",
     "test_demo.py",
     "test_typing.py",

@@ -29,7 +29,7 @@ def cache(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The features of one training, an index of suggestions, and a file that is not ours."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("FEWTAGS_CACHE", str(folder))
-    monkeypatch.setattr("fewtags.cli.console", Console(width=200))
+    monkeypatch.setattr("fewtags.cli.cache.console", Console(width=200))
     fewtags.train(data, out=tmp_path / "run", method="plain", **(TINY | {"epochs": 1}))
     (folder / "review" / "abc").mkdir(parents=True)
     (folder / "review" / "abc" / "facts.json").write_text("{}")

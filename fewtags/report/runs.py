@@ -12,7 +12,8 @@ import pandas as pd
 
 from fewtags import plain_yaml
 from fewtags.errors import UserError
-from fewtags.untrusted import read_json, refuse_links_outside
+from fewtags.report.checked import Examples, Labels, Metrics, Settings, checked, read_checked
+from fewtags.untrusted import refuse_links_outside
 
 SPELLINGS = {
     "hst": "HST",
@@ -87,11 +88,11 @@ def read_run(path: Path) -> Run:
     run = Run(
         path=path,
         name=path.name,
-        metrics=_json(path / "metrics.json"),
+        metrics=read_checked(path / "metrics.json", Metrics),
         recipe=_yaml(path / "recipe.yaml"),
         history=_history(path / "history.csv"),
-        labels=_json(path / "labels.json"),
-        examples=_json(path / "examples" / "examples.json"),
+        labels=read_checked(path / "labels.json", Labels),
+        examples=read_checked(path / "examples" / "examples.json", Examples),
     )
     return replace(run, name=SPELLINGS.get(run.method, run.method))
 
@@ -108,15 +109,11 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     ]
 
 
-def _json(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
-
-
 def _yaml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     content = plain_yaml.read(path)
-    return content if isinstance(content, dict) else {}
+    return checked(content, path, Settings) if isinstance(content, dict) else {}
 
 
 def _history(path: Path) -> pd.DataFrame:
@@ -128,4 +125,7 @@ def _history(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: not readable as CSV: {problem}") from problem
     if "epoch" not in history:
         history.insert(0, "epoch", range(1, len(history) + 1))
+    for name in {"epoch", "seconds"} & set(history):
+        if not pd.api.types.is_numeric_dtype(history[name]):
+            raise UserError(f"{path}: column {name}: holds something that is no number; the file is damaged")
     return history

@@ -1,6 +1,8 @@
 """k-means of each category's known present features: where prototypes come from (SPEC 4).
 
-Categories of about the same number of features are clustered together, padded to the largest: (G, n, D).
+Categories of about the same number of features are clustered together, padded to the largest: (G, n, D). First by
+sketches, random projections to a few dimensions that nearly keep distances, from several sets of seeds; with whole
+features k-means then only finishes what is nearly done.
 """
 
 from __future__ import annotations
@@ -12,14 +14,19 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from fewtags.losses.contrastive import unit
+from fewtags.losses.contrastive import SMALLEST_NORM, unit
 
 Metric = Literal["spherical", "euclidean"]
-SEEDINGS = 3
-"""Sets of first centres that are tried; k-means goes on from the tightest."""
-PADDING = 1.5
-"""Categories are clustered together if the largest has at most about so many times the smallest's features."""
+SEEDINGS = 4
+"""Sets of first centres that are tried by sketches."""
+SKETCH_SIZE = 64
+SKETCH_ITERATIONS = 3
+AT_REST = 1e-4
+"""A group is at rest when a step brings its points nearer to their centres by less than this share."""
+PADDING = 1.25
+"""Categories are sketched together if the largest has at most about so many times the smallest's features."""
 NEGLIGIBLE = 1e-6
 """Squared distances below this share of the largest squared length are those of equal points."""
 
@@ -29,6 +36,8 @@ class Points(NamedTuple):
 
     values: Tensor
     """(G, n, D)"""
+    squares: Tensor
+    """(G, n): squared lengths."""
     real: Tensor
     """(G, n) bool: False where it is padding."""
 
@@ -47,7 +56,6 @@ def category_prototypes(
     count: int,
     metric: Metric = "spherical",
     seed: int = 0,
-    iterations: int = 50,
 ) -> tuple[Tensor, Tensor]:
     """Features (M, D) of categories (M,) → unit prototypes (C, K, D), zero padded, and how many each has (C,).
 
@@ -60,12 +68,24 @@ def category_prototypes(
     members = torch.argsort(category, stable=True).split(sizes)
     for together in _alike(sizes, count):
         points = _padded(features, [members[index] for index in together], metric)
-        centres = cluster(points, count, metric, _draws(together, count, seed), iterations)
+        centres = clusters(points, count, metric, _draws(together, count, seed))
         places = torch.tensor(together, device=features.device)
         found = centres.used.shape[1]
         prototypes[places, :found] = unit(centres.values) * centres.used.unsqueeze(2)
         filled[places] = centres.used.sum(1)
     return prototypes, filled
+
+
+def clusters(points: Points, count: int, metric: Metric, draws: Tensor) -> Centres:
+    """Points (G, n, D) → at most `count` centres of each group.
+
+    Euclidean: minimises Σ ‖x - centre‖²; spherical: Σ (1 - cosine), on unit points with unit centres.
+    """
+    if points.values.shape[1] <= count:
+        return Centres(points.values, points.real)
+    sketches = as_points(points.values @ _projection(points.values), points.real)
+    tries = _tries(sketches, count, draws.to(points.values.device))
+    return _settled(points, _tightest(points, sketches, tries, metric), metric)
 
 
 def _alike(sizes: Sequence[int], count: int) -> list[list[int]]:
@@ -79,9 +99,15 @@ def _alike(sizes: Sequence[int], count: int) -> list[list[int]]:
 
 def _padded(features: Tensor, members: Sequence[Tensor], metric: Metric) -> Points:
     """Features (M, D) and each group's rows → points (G, n, D)."""
-    rows = torch.nn.utils.rnn.pad_sequence(list(members), batch_first=True, padding_value=-1)  # (G, n)
-    values = features[rows.clamp(min=0)].float()
-    return Points(unit(values) if metric == "spherical" else values, rows >= 0)
+    rows = pad_sequence(list(members), batch_first=True, padding_value=-1)  # (G, n)
+    values = features[rows.clamp(min=0)].float()  # a copy: it may be scaled in place
+    if metric == "spherical":
+        values /= torch.linalg.vector_norm(values, dim=2, keepdim=True).clamp(min=SMALLEST_NORM)
+    return as_points(values, rows >= 0)
+
+
+def as_points(values: Tensor, real: Tensor) -> Points:
+    return Points(values, torch.linalg.vector_norm(values, dim=2).square(), real)
 
 
 def _draws(categories: Sequence[int], count: int, seed: int) -> Tensor:
@@ -92,46 +118,87 @@ def _draws(categories: Sequence[int], count: int, seed: int) -> Tensor:
     return torch.stack([torch.rand(shape, generator=own, dtype=torch.float64) for own in generators])
 
 
-def cluster(points: Points, count: int, metric: Metric, draws: Tensor, iterations: int = 50) -> Centres:
-    """Points (G, n, D) → at most `count` centres of each group.
+def _projection(values: Tensor) -> Tensor:
+    """(D, d): from features (..., D) to sketches, always the same; short features stay as they are."""
+    size = values.shape[-1]
+    if size <= 2 * SKETCH_SIZE:
+        return torch.eye(size, device=values.device)
+    drawn = torch.randn(size, SKETCH_SIZE, generator=torch.Generator().manual_seed(0))
+    return drawn.to(values.device) / SKETCH_SIZE**0.5
 
-    Euclidean: minimises Σ ‖x - centre‖²; spherical: Σ (1 - cosine), on unit points with unit centres.
-    """
-    if points.values.shape[1] <= count:
-        return Centres(*points)
-    centres, previous = _best_seeds(points, count, draws.to(points.values.device)), None
+
+def _tries(points: Points, count: int, draws: Tensor) -> Centres:
+    """Points (G, n, d) → centres (G, tries, K, d) from each set of seeds, and which are used."""
+    groups, tries = draws.shape[:2]
+    every = Points(*(part.repeat_interleave(tries, 0) for part in points))  # (G · tries, n, d)
+    settled = _settled(every, _seeds(every, count, draws.flatten(0, 1)), "euclidean", SKETCH_ITERATIONS)
+    return Centres(*(part.view(groups, tries, *part.shape[1:]) for part in settled))
+
+
+def _tightest(points: Points, sketches: Points, tries: Centres, metric: Metric) -> Centres:
+    """The means (G, K, D) of the whole points that each group's best try puts together."""
+    groups, size, count = tries.used.shape
+    nearest = [
+        _assign(sketches, Centres(*one))[0]
+        for one in zip(tries.values.unbind(1), tries.used.unbind(1), strict=True)
+    ]
+    member = torch.cat([_members(own, points.real, count) for own in nearest], 1).to(points.values)
+    sizes = member.sum(2).view(groups, size, count, 1)
+    sums = (member @ points.values).view(groups, size, count, -1)
+    means = sums / sizes.clamp(min=1)
+    # Σ ‖x - mean‖² = Σ ‖x‖² - Σ_k ‖sum_k‖² / size_k: the tightest has the largest last term.
+    best, group = (sums * means).sum((2, 3)).argmax(1), torch.arange(groups, device=means.device)
+    return Centres(_moved(means[group, best], metric), tries.used[group, best])
+
+
+def _settled(points: Points, centres: Centres, metric: Metric, iterations: int = 50) -> Centres:
+    """Lloyd's steps until every group is at rest. A group that is at rest stays, however long others move."""
+    nearest, distance = _assign(points, centres)
+    moves = torch.ones(len(points.values), dtype=torch.bool, device=nearest.device)
     for _ in range(iterations):
+        means = _moved(_means(points, nearest, distance, centres.used), metric)
+        centres = centres._replace(values=torch.where(moves[:, None, None], means, centres.values))
+        before = distance.sum(1)
         nearest, distance = _assign(points, centres)
-        if previous is not None and torch.equal(nearest, previous):
+        moves &= before - distance.sum(1) > AT_REST * before
+        if not moves.any():
             break
-        previous = nearest
-        means = _means(points, nearest, distance, centres.used)
-        centres = centres._replace(values=unit(means) if metric == "spherical" else means)
     return centres
 
 
-def _distances(points: Tensor, centres: Tensor) -> Tensor:
+def _moved(values: Tensor, metric: Metric) -> Tensor:
+    """To where the metric compares them."""
+    return unit(values) if metric == "spherical" else values
+
+
+def _distances(points: Points, centres: Tensor) -> Tensor:
     """‖x - c‖² (G, n, k); on unit vectors 2·(1 - cosine), so one distance serves both metrics."""
-    squares = points.square().sum(2, keepdim=True) + centres.square().sum(2).unsqueeze(1)
-    return torch.baddbmm(squares, points, centres.transpose(1, 2), alpha=-2).clamp(min=0)
+    squares = points.squares.unsqueeze(2) + centres.square().sum(2).unsqueeze(1)
+    return torch.baddbmm(squares, points.values, centres.transpose(1, 2), alpha=-2).clamp(min=0)
 
 
 def _assign(points: Points, centres: Centres) -> tuple[Tensor, Tensor]:
     """Nearest centre (G, n) and squared distance to it (G, n), 0 for padding."""
-    distances = _distances(points.values, centres.values).masked_fill(~centres.used.unsqueeze(1), math.inf)
+    distances = _distances(points, centres.values).masked_fill(~centres.used.unsqueeze(1), math.inf)
     distance, nearest = distances.min(2)
     return nearest.where(points.real, 0), distance.where(points.real, 0)
 
 
 def _means(points: Points, nearest: Tensor, distance: Tensor, used: Tensor) -> Tensor:
     """Mean of each centre's points (G, K, D); one that lost all its points moves to the worst served."""
-    member = torch.nn.functional.one_hot(nearest, used.shape[1]) * points.real.unsqueeze(2)  # (G, n, K)
-    sizes = member.sum(1)
-    means = member.to(points.values).transpose(1, 2) @ points.values / sizes.clamp(min=1).unsqueeze(2)
+    member = _members(nearest, points.real, used.shape[1]).to(points.values)
+    sizes = member.sum(2)
+    means = member @ points.values / sizes.clamp(min=1).unsqueeze(2)
     empty = (sizes == 0) & used
     turn = (empty.cumsum(1) - 1).clamp(min=0)  # the first empty one takes the worst served, and so on
     worst = distance.topk(used.shape[1], dim=1).indices.gather(1, turn)  # (G, K)
     return torch.where(empty.unsqueeze(2), _picked(points.values, worst), means)
+
+
+def _members(nearest: Tensor, real: Tensor, count: int) -> Tensor:
+    """Nearest centres (G, n) → (G, K, n) bool: which points belong to which."""
+    centre = torch.arange(count, device=nearest.device).unsqueeze(1)
+    return (nearest.unsqueeze(1) == centre) & real.unsqueeze(1)
 
 
 def _picked(values: Tensor, rows: Tensor) -> Tensor:
@@ -139,27 +206,19 @@ def _picked(values: Tensor, rows: Tensor) -> Tensor:
     return values[torch.arange(len(values), device=values.device).unsqueeze(1), rows]
 
 
-def _best_seeds(points: Points, count: int, draws: Tensor) -> Centres:
-    """The tightest of some sets of seeds."""
-    tries = [_seeds(points, count, own) for own in draws.unbind(1)]
-    spread = torch.stack([_assign(points, seeds)[1].sum(1) for seeds in tries])  # (tries, G)
-    best, group = spread.argmin(0), torch.arange(len(points.values), device=spread.device)
-    return Centres(*(torch.stack(parts)[best, group] for parts in zip(*tries, strict=True)))
-
-
 def _seeds(points: Points, count: int, draws: Tensor) -> Centres:
     """Greedy k-means++: each next seed is the best of a few drawn with probability ∝ squared distance.
 
     Draws (G, K, trials). A seed is unused where the points have no further distinct value.
     """
-    negligible = NEGLIGIBLE * points.values.square().sum(2).amax(1)  # (G,)
+    negligible = NEGLIGIBLE * points.squares.amax(1)  # (G,)
     first = (draws[:, 0, :1] * points.real.sum(1, keepdim=True)).long()  # (G, 1)
     chosen, used = [first], [torch.ones_like(negligible, dtype=torch.bool)]
-    closest = _distances(points.values, _picked(points.values, first)).squeeze(2) * points.real  # (G, n)
+    closest = _distances(points, _picked(points.values, first)).squeeze(2) * points.real  # (G, n)
     for step in range(1, count):
         used.append(closest.amax(1) > negligible)
         drawn = _drawn(closest, draws[:, step])  # (G, trials)
-        distances = _distances(points.values, _picked(points.values, drawn))  # (G, n, trials)
+        distances = _distances(points, _picked(points.values, drawn))  # (G, n, trials)
         after = torch.minimum(closest.unsqueeze(2), distances)
         best = after.sum(1).argmin(1, keepdim=True)  # (G, 1)
         chosen.append(drawn.gather(1, best))

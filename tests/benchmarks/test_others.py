@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import loading, metrics, prototypes
+from benchmarks import compiled, loading, metrics, prototypes
 from benchmarks.record import Figure, alternating, read, record, said
 from benchmarks.tables import others
 from fewtags.metrics import evaluate
@@ -102,3 +102,15 @@ def test_contenders_take_turns():
     assert order == ["a", "b", "a", "b"]
     assert set(seconds) == set(results) == {"a", "b"}
     assert np.isfinite(list(seconds.values())).all()
+
+
+def test_compiled_heads_and_backbones_give_the_same():
+    """Traced but not turned into machine code, which would take a minute and a C++ compiler."""
+    for case in (
+        compiled.heads(6, 2, tiny=True, backend="aot_eager"),
+        compiled.inference("test_resnet", 32, 2, "eager"),
+    ):
+        step, once = compiled.compared(*case, rounds=1)
+        assert step.rival_name == "not compiled"
+        assert step.ours > 0
+        assert once.ours > 0

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from fewtags.transfer.clustering import SEEDINGS, Points, _means, category_prototypes, cluster
+from fewtags.transfer.clustering import SEEDINGS, _means, as_points, category_prototypes, clusters
 from fewtags.transfer.prototypes import ContrastQueue, InstanceBank, Prototypes
 from tests.oracles import prototypes as oracle
 
@@ -28,10 +28,10 @@ def inertia(points, centres):
 
 
 def clustered(points, count, metric, seed):
-    """Centres (count, D) of one group of points (n, D)."""
-    given = Points(torch.from_numpy(points)[None], torch.ones(1, len(points), dtype=torch.bool))
+    """Centres (count, D) of points (n, D)."""
+    given = as_points(torch.from_numpy(points)[None], torch.ones(1, len(points), dtype=torch.bool))
     draws = torch.rand(1, SEEDINGS, count, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    found = cluster(given, count, metric, draws)
+    found = clusters(given, count, metric, draws)
     assert found.used.all()
     return found.values[0].numpy()
 
@@ -84,6 +84,16 @@ def test_prototypes_are_seeded_and_do_not_depend_on_other_categories():
     assert not torch.allclose(both, other)
 
 
+def test_long_features_are_clustered_as_tightly_as_scikit_learns():
+    """Longer and more than what is sketched: found by sketches of some, finished with all, at rest in the end."""
+    points = blobs(points=1500, centres=10, size=300, spread=1.5)
+    ours = clustered(points, 10, "euclidean", 0)
+    assert inertia(points, ours) <= 1.01 * KMeans(10, n_init=3, random_state=0).fit(points).inertia_
+    nearest = ((points[:, None] - ours[None]) ** 2).sum(-1).argmin(1)
+    for k in range(10):
+        assert np.allclose(ours[k], points[nearest == k].mean(0), atol=1e-3)
+
+
 def test_categories_clustered_together_get_what_each_gets_alone():
     sizes = [5, 40, 44, 50, 200, 3, 47]
     category = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
@@ -96,7 +106,7 @@ def test_categories_clustered_together_get_what_each_gets_alone():
 
 
 def test_a_centre_that_lost_its_points_moves_to_the_worst_served():
-    points = Points(torch.tensor([[[0.0], [1.0], [9.0], [20.0]]]), torch.ones(1, 4, dtype=torch.bool))
+    points = as_points(torch.tensor([[[0.0], [1.0], [9.0], [20.0]]]), torch.ones(1, 4, dtype=torch.bool))
     nearest = torch.tensor([[0, 0, 0, 1]])
     distance = torch.tensor([[0.0, 1.0, 81.0, 0.0]])
     used = torch.tensor([[True, True, True, False]])

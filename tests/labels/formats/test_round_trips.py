@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fewtags.cli import Form, app
+from fewtags.cli import app
+from fewtags.cli.shared import Form
 from fewtags.convert import convert
 from fewtags.data import FORMATS, open_data
 from fewtags.errors import UserError
