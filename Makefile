@@ -26,6 +26,8 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.prototypes
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.loading
+	$(BIN)/python -m benchmarks.side_by_side
+	$(BIN)/python -m benchmarks.compiled
 	$(BIN)/python -m benchmarks.tables docs/performance.md
 	$(BIN)/python -m benchmarks.charts docs/performance.png
 

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.bench import RESULTS
+from benchmarks.cases import CATEGORIES
 from benchmarks.tables import NAMES, summary
 
 BATCH, SIDE = 8, 7
@@ -32,7 +33,8 @@ def chart(rows: pd.DataFrame) -> Figure:
         for row, cost in enumerate(COSTS):
             draw(axes[row][column], found[found["module"] == module], cost)
         axes[0][column].set_title(NAMES[module])
-    axes[0][0].legend()
+    handles, labels = axes[0][-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(STYLES), frameon=False)
     return figure
 
 
@@ -43,6 +45,8 @@ def draw(axes: Axes, rows: pd.DataFrame, cost: str) -> None:
         label = str(contender).replace("_", ", ")
         axes.plot(own["categories"], own[cost] / unit, line, color=colour, marker="o", label=label)
     axes.set(xscale="log", yscale="log", xlabel="categories", ylabel=name)
+    axes.set_xticks(CATEGORIES, labels=map(str, CATEGORIES))
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
 
 

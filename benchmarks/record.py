@@ -58,7 +58,7 @@ def read(path: Path) -> list[Figure]:
         return []
     rows = pd.read_csv(path).astype(object)
     rows = rows.where(rows.notna(), None)
-    rows["rival_name"] = rows["rival_name"].fillna("")
+    rows[["rival_name", "unit"]] = rows[["rival_name", "unit"]].fillna("")
     return [Figure(**row) for row in rows.to_dict("records")]  # type: ignore[misc]
 
 

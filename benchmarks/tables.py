@@ -44,7 +44,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     case = [*SIZE, "contender"]
     grouped = rows.groupby(case, sort=False)[["seconds", "peak_bytes", "loss"]].median()
     fits = rows.assign(fits=rows["status"] == "ok").groupby(case, sort=False)["fits"].all()
-    return grouped.join(fits).reset_index()
+    found = grouped.join(fits).reset_index()
+    return found.sort_values(["categories", "batch", "side", "known"], kind="stable", ignore_index=True)
 
 
 def side_by_side(rows: pd.DataFrame, module: str) -> Table:

@@ -85,7 +85,8 @@ def decoded(image: Image.Image) -> Image.Image:
     """An image whose header alone was read → RGB, upright and whole."""
     image.draft("RGB", (JPEG_SIDE, JPEG_SIDE))
     image.load()
-    return as_rgb(ImageOps.exif_transpose(image))
+    ImageOps.exif_transpose(image, in_place=True)  # most images are upright and RGB: no copy is made of them
+    return as_rgb(image)
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
@@ -96,7 +97,7 @@ def as_rgb(image: Image.Image) -> Image.Image:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _eight_bit(image: Image.Image) -> Image.Image:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import compiled, loading, metrics, prototypes
+from benchmarks import compiled, loading, metrics, prototypes, side_by_side
 from benchmarks.record import Figure, alternating, read, record, said
 from benchmarks.tables import others
 from fewtags.metrics import evaluate
@@ -114,3 +114,16 @@ def test_compiled_heads_and_backbones_give_the_same():
         assert step.rival_name == "not compiled"
         assert step.ours > 0
         assert once.ours > 0
+
+
+def test_both_share_backbone_and_process():
+    found = side_by_side.figure(6, 2, 7, rounds=1, scale="tiny")
+    assert found.ours > 0
+    assert found.rival_name == "the bare backbone"
+    assert found.target is None
+
+
+def test_figures_without_a_unit_are_read_back(tmp_path):
+    figure = Figure("prototypes", "inertia", 2.0, 3.0, "rival", "", 1.0, of_ratio=True)
+    record([figure], tmp_path / "others.csv")
+    assert read(tmp_path / "others.csv") == [figure]

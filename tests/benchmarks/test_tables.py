@@ -97,7 +97,7 @@ def test_the_page_shows_what_the_csv_files_hold_and_every_table():
 
 def test_every_command_of_the_page_is_there():
     page = (FOLDER / "docs" / "performance.md").read_text(encoding="utf-8")
-    for module in re.findall(r"python -m (\S+)", page):
+    for module in re.findall(r"python -m ([\w.]+)", page):
         assert importlib.util.find_spec(module) is not None, module
 
 
