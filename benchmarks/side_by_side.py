@@ -1,7 +1,7 @@
 """Inference of hst and of the bare backbone, in turns in one process: `python -m benchmarks.side_by_side`.
 
-`bench` gives each its own process, which is right for memory; the machine's speed then differs between the two by more
-than the heads cost. Here both see the same seconds.
+`bench` gives each its own process, which is right for memory; the speed of the machine then differs between them
+by more than the heads cost. Here both see the same seconds.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from fewtags.data import Data, open_data
 from fewtags.errors import Problems, UserError
 from fewtags.files import whole_folder
 from fewtags.images.loading import FolderImages
+from fewtags.images.screening import SKIPPED, write_skipped
 from fewtags.labels.formats.entries import count_unknown
 from fewtags.labels.formats.layouts import Extras, layout
 from fewtags.labels.split import TEST, TRAIN
@@ -41,21 +42,23 @@ def convert(
     prefix: str = "",
     image_root: Path | None = None,
     labels_only: bool = False,
+    on_bad_image: str = "error",
     say: Callable[[str], object] = lambda sentence: None,
 ) -> Path:
     """Write SRC in another format, whole or not at all. Returns what holds the labels.
 
     `sample`: so many TRAIN, TEST images, drawn by the seed. `size`: images are squashed to size x size JPEG;
     without it, files are copied as they are. `suggestions`, `prefix`: see `label_studio_tasks.write`;
-    `image_root`: see `open_data`; `labels_only`: of sparse, images stay where they are. `say` is told how SRC was
-    understood.
+    `image_root`, `on_bad_image`: see `open_data`; `labels_only`: of sparse, images stay where they are. `say` is
+    told how SRC was understood.
     """
     dest, form = Path(dest), layout(to)
     _check(dest, to, size, suggestions, prefix)
     if labels_only:
-        _check_labels_only(to, sample, size)
+        _check_labels_only(to, sample, size, on_bad_image)
         return convert_sparse(spec, dest, tokens, difficult, seed, say)
-    data = open_data(spec, tokens=tokens, seed=seed, difficult=difficult, image_root=image_root)
+    how = {"tokens": tokens, "difficult": difficult, "image_root": image_root, "on_bad_image": on_bad_image}
+    data = open_data(spec, seed=seed, **how)  # type: ignore[arg-type]
     for note in data.notes:
         say(note)
     suggested = None if suggestions is None else read_suggested(suggestions, data.table)
@@ -71,6 +74,7 @@ def convert(
     with whole_folder(dest) as draft:
         form.write(replace(data.table, images=tuple(names)), draft, extras)
         _write_images(data, names, draft, size, progress)
+        write_skipped(data.skipped, draft / SKIPPED)
     return dest / form.labels
 
 
@@ -84,7 +88,9 @@ def _check(dest: Path, to: str, size: int | None, suggestions: Path | None, pref
             raise UserError(f"{flag} {given}: only for --to label-studio")
 
 
-def _check_labels_only(to: str, sample: tuple[int, int] | None, size: int | None) -> None:
+def _check_labels_only(to: str, sample: tuple[int, int] | None, size: int | None, on_bad_image: str) -> None:
+    if on_bad_image == "skip":
+        raise UserError("--labels-only looks at no image: leave bad ones out when training, --on-bad-image skip")
     if to != "sparse" or sample is not None or size is not None:
         raise UserError("--labels-only is for --to sparse, of all images, without --sample and --size")
 

@@ -69,7 +69,7 @@ def main() -> None:
     except UserError as mistake:
         errors.print(f"Error: {printable(str(mistake))}", markup=False, highlight=False, soft_wrap=True)
         if isinstance(mistake, BadImageError):
-            hint = "train, predict, evaluate and complete can leave such images out: --on-bad-image skip"
+            hint = "train, predict, evaluate, complete and convert can leave such images out: --on-bad-image skip"
             errors.print(hint, highlight=False, soft_wrap=True)
         sys.exit(2)
     except (OSError, RuntimeError) as fault:  # of the machine, not ours: a full disk, a killed process

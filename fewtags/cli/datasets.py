@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fewtags.cli.shared import Data, Difficult, DifficultObjects, Form, Tokens, console
+from fewtags.cli.shared import BadImages, Data, Difficult, DifficultObjects, Form, Tokens, console
 
 
 def inspect(
@@ -56,6 +56,7 @@ def convert(
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="Of sparse: images stay where they are, only labels are written.")
     ] = False,
+    on_bad_image: BadImages = None,
     tokens: Tokens = None,
     difficult: DifficultObjects = Difficult.unknown,
 ) -> None:
@@ -65,6 +66,7 @@ def convert(
 
     how: dict[str, Any] = {"to": to.value, "suggestions": suggestions, "prefix": prefix}
     how |= {"tokens": tokens, "difficult": difficult.value, "image_root": images, "labels_only": labels_only}
+    how["on_bad_image"] = on_bad_image or "error"
     how["say"] = lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True)
     written = convert_data(source, dest, parse_sample(sample), seed, size, **how)
     console.print(f"{written}: written", soft_wrap=True, highlight=False)

@@ -1,5 +1,5 @@
-"""`--on-bad-image error|skip` of train, evaluate, predict and complete: what is left out is told, the rest stays
-aligned. Bad images come first, in the middle, last, and as a whole batch."""
+"""`--on-bad-image error|skip` of train, evaluate, predict, complete and convert: what is left out is told, and the
+rest stays aligned. Bad images come first, in the middle, last, and as a whole batch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 import fewtags
 from fewtags.cli import main
 from fewtags.completion.complete import Wanted, complete
+from fewtags.convert import convert
 from fewtags.data import open_data
 from fewtags.errors import BadImageError, UserError
 from fewtags.evaluation import evaluate
@@ -145,6 +146,45 @@ def test_a_run_that_skipped_is_completed_likewise(tmp_path: Path):
     names = spoil(data, [3, 50])
     run = fewtags.train(data, out=tmp_path / "run", on_bad_image="skip", **(TINY | {"epochs": 1}))
     assert complete(run, str(data), tmp_path / "out")["skipped_images"] == names
+
+
+@pytest.mark.parametrize("to", ["folder", "coco", "sparse"])
+def test_converting(to: str, tmp_path: Path):
+    data = write_colours(tmp_path / "data", unknown=0.3)
+    names = spoil(data, BAD["several"])
+    told: list[str] = []
+    dest = tmp_path / "dest"
+    convert(str(data), dest, to=to, size=32, on_bad_image="skip", progress=False, say=told.append)
+    assert skipped_names(dest / "skipped_images.csv") == names
+    assert any("5 images cannot be read" in sentence for sentence in told)
+    read = open_data({"folder": "", "coco": "coco:", "sparse": "sparse:"}[to] + str(dest)).table
+    left = open_data(str(without(data, tmp_path / "left", names))).table
+    assert [Path(image).stem for image in read.images] == [Path(image).stem for image in left.images]
+    assert (np.asarray(read.values[:]) == left.values).all()
+
+
+def test_converting_stops_at_a_bad_image_and_names_it(tmp_path: Path):
+    data = write_colours(tmp_path / "data")
+    spoil(data, [5])
+    with pytest.raises(BadImageError, match=r"005\.png"):
+        convert(str(data), tmp_path / "dest", size=32, progress=False)
+    assert not (tmp_path / "dest").exists()
+
+
+def test_labels_alone_cannot_tell_bad_images(tmp_path: Path):
+    data = write_colours(tmp_path / "data")
+    with pytest.raises(UserError, match="--labels-only looks at no image"):
+        convert(str(data), tmp_path / "dest", to="sparse", labels_only=True, on_bad_image="skip")
+
+
+def test_training_on_sparse_labels_skips_too(tmp_path: Path):
+    data = write_colours(tmp_path / "data", unknown=0.3)
+    names = spoil(data, BAD["several"])
+    convert(str(data), tmp_path / "sparse", to="sparse", labels_only=True)
+    run = fewtags.train(f"sparse:{tmp_path / 'sparse'}", out=tmp_path / "run", on_bad_image="skip", **SHORT)
+    assert skipped_names(run / "skipped_images.csv") == names
+    plain = fewtags.train(str(without(data, tmp_path / "left", names)), out=tmp_path / "plain", **SHORT)
+    assert (run / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
 
 
 def test_all_bad(tmp_path: Path):
