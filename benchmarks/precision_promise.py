@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from scipy.stats import binom
 
 import fewtags
+from benchmarks.evidence import summary
 from fewtags.completion.complete import Looked, Wanted, decided_at, look_at
 from fewtags.completion.figures import SIDES
 from fewtags.evaluation import aligned
@@ -104,17 +104,6 @@ def _broken(looked: Looked, values: np.ndarray, truth: np.ndarray, part: Any, va
     """Whether the promise about one category (or the pooled rest) was broken."""
     chosen = (values == value) & np.isin(looked.question.fill.category, part.categories)
     return bool(chosen.any() and (truth[chosen] == value).mean() < level)
-
-
-def summary(rows: pd.DataFrame, risk: float) -> pd.DataFrame:
-    """Per method, level and side: masks, broken promises, how many are allowed, coverage and precision."""
-    grouped = rows.groupby(["method", "level", "side"], sort=True)
-    table = grouped.agg(masks=("mask", "nunique"), broken=("broken", "sum"), precision=("precision", "mean"))
-    table["allowed"] = binom.ppf(0.99, table["masks"], risk).astype(int)
-    table["coverage"] = grouped.apply(lambda part: float((part["filled"] / part["unknown"]).mean()))
-    table["recall"] = grouped.apply(lambda part: float((part["right"] / part["there"]).mean()))
-    table["nothing_filled"] = grouped.apply(lambda part: int((part["filled"] == 0).sum()))
-    return table.round(4).reset_index()
 
 
 def _before(path: Path) -> pd.DataFrame:

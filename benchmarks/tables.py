@@ -1,4 +1,4 @@
-"""Tables of results.csv: in the terminal, and in docs/performance.md between its markers.
+"""Tables of results.csv: in the terminal, and between markers in docs/performance.md and other pages.
 
 `python -m benchmarks.tables docs/performance.md` writes every table again that stands between
 `<!-- table NAME from benchmarks/results.csv -->` and `<!-- end -->`.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks import record
+from benchmarks import evidence, record
 from benchmarks.cases import CONTENDERS, WHOLE
 from benchmarks.growth import growth
 from benchmarks.measure import Measured
@@ -134,6 +134,8 @@ def _of(module: str) -> Callable[[pd.DataFrame], Table]:
 
 TABLES: dict[str, Callable[[pd.DataFrame], Table]] = {module: _of(module) for module in CONTENDERS}
 TABLES["growth"] = exponents
+EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {"promise": evidence.promise, "simulation": evidence.simulation}
+"""Of other CSV files than results.csv."""
 
 
 def others(figures: list[record.Figure]) -> Table:
@@ -163,12 +165,13 @@ def regenerated(document: str, folder: Path) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         path, name = folder / match["path"], match["name"]
-        if name not in (*TABLES, OTHERS):
-            raise UserError(f"there is no table {name!r}; there are {', '.join((*TABLES, OTHERS))}")
+        known = TABLES | EVIDENCE
+        if name not in (*known, OTHERS):
+            raise UserError(f"there is no table {name!r}; there are {', '.join((*known, OTHERS))}")
         if not path.is_file():
             table = None
         else:
-            table = others(record.read(path)) if name == OTHERS else TABLES[name](pd.read_csv(path))
+            table = others(record.read(path)) if name == OTHERS else known[name](pd.read_csv(path))
         made = markdown([table] if table is not None and table.rows else [])
         return f"{match[1]}\n{made}\n\n{match[4]}"
 

@@ -1,0 +1,61 @@
+"""Tables of what `precision_promise` and `fewtags simulate` found, for docs/completion.md and docs/simulate.md."""
+
+from __future__ import annotations
+
+import pandas as pd
+from scipy.stats import binom
+
+from fewtags.benchmark.table import NOTHING, Cell, Table
+
+CONFIDENCE = 0.95
+FULL = "full_labels"
+
+
+def summary(rows: pd.DataFrame, risk: float) -> pd.DataFrame:
+    """Per method, level and side: masks, broken promises, how many are allowed, coverage and precision."""
+    grouped = rows.groupby(["method", "level", "side"], sort=True)
+    table = grouped.agg(masks=("mask", "nunique"), broken=("broken", "sum"), precision=("precision", "mean"))
+    table["allowed"] = binom.ppf(0.99, table["masks"], risk).astype(int)
+    table["coverage"] = grouped.apply(lambda part: float((part["filled"] / part["unknown"]).mean()))
+    table["recall"] = grouped.apply(lambda part: float((part["right"] / part["there"]).mean()))
+    table["nothing_filled"] = grouped.apply(lambda part: int((part["filled"] == 0).sum()))
+    return table.round(4).reset_index()
+
+
+def promise(rows: pd.DataFrame) -> Table:
+    """How often the promise was broken, and how much was filled."""
+    found = summary(rows, 1 - CONFIDENCE).sort_values(["side", "level", "method"], ascending=[False, True, False])
+    lines = [
+        (
+            row["side"],
+            f"{row['level']:g}",
+            row["method"],
+            f"{row['broken']:.0f} of {row['masks']} ({row['allowed']} allowed)",
+            f"{row['precision']:.3f}" if row["precision"] == row["precision"] else NOTHING,
+            f"{100 * row['recall']:.1f} %",
+            str(row["nothing_filled"]),
+        )
+        for row in found.to_dict("records")
+    ]
+    columns = ("side", "promised", "method", "broken", "precision", "found", "masks in which nothing was filled")
+    return Table("How often the promise was broken", columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
+def simulation(rows: pd.DataFrame) -> Table:
+    """mAP by order and answers, as a mean over seeds, and as a share of what all labels bring."""
+    full = rows[rows["order"] == FULL].set_index("seed")["mAP"]
+    played = rows[rows["order"] != FULL].assign(share=lambda part: 100 * part["mAP"] / part["seed"].map(full))
+    rounds = sorted(played["round"].unique())
+    asked = played.groupby("round")["asked"].mean()
+    lines = [
+        (order, *(_scored(own[own["round"] == number]) for number in rounds))
+        for order, own in played.groupby("order", sort=False)
+    ]
+    columns = ("order", *(f"{100 * asked[number]:.0f} % asked" for number in rounds))
+    return Table("mAP, and its share of what all labels bring", columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
+def _scored(rows: pd.DataFrame) -> str:
+    """`51.9 ± 0.4 (91 %)`"""
+    spread = f" ± {rows['mAP'].std():.1f}" if len(rows) > 1 else ""
+    return f"{rows['mAP'].mean():.1f}{spread} ({rows['share'].mean():.0f} %)" if len(rows) else NOTHING

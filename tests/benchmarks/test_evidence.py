@@ -1,0 +1,57 @@
+"""What the pages say about promises and answers comes from committed rows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchmarks.evidence import promise, simulation
+from benchmarks.tables import regenerated
+
+FOLDER = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["completion.md", "simulate.md"])
+def test_the_tables_of_the_page_are_those_of_the_rows(page):
+    text = (FOLDER / "docs" / page).read_text(encoding="utf-8")
+    assert regenerated(text, FOLDER) == text
+    paths = re.findall(r"<!-- table \S+ from (\S+) -->", text)
+    assert paths
+    assert all((FOLDER / path).is_file() for path in paths)
+
+
+def test_promises_are_counted():
+    rows = pd.DataFrame(
+        {
+            "method": "plain",
+            "mask": [0, 1, 2],
+            "level": 0.9,
+            "side": "present",
+            "broken": [0, 1, 0],
+            "precision": [1.0, 0.5, float("nan")],
+            "filled": [2, 4, 0],
+            "right": [2, 2, 0],
+            "unknown": 100,
+            "there": 10,
+        }
+    )
+    (line,) = promise(rows).rows
+    assert [cell.text for cell in line] == ["present", "0.9", "plain", "1 of 3 (1 allowed)", "0.750", "13.3 %", "1"]
+
+
+def test_answers_are_a_share_of_what_all_labels_bring():
+    rows = pd.DataFrame(
+        {
+            "order": ["full_labels", "full_labels", "value", "value", "value"],
+            "seed": [0, 1, 0, 1, 0],
+            "round": [0, 0, 0, 0, 1],
+            "asked": [0, 0, 0, 0, 0.05],
+            "mAP": [50.0, 60.0, 25.0, 36.0, 40.0],
+        }
+    )
+    table = simulation(rows)
+    assert table.columns == ("order", "0 % asked", "5 % asked")
+    assert [cell.text for cell in table.rows[0]] == ["value", "30.5 ± 7.8 (55 %)", "40.0 (80 %)"]
