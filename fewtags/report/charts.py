@@ -71,7 +71,7 @@ def filled_chart(module: str, made: pd.Series, right: pd.Series, top: float) -> 
     with matplotlib.rc_context(STYLE):
         figure, axes = _figure(460, 240)
         draw_filled(axes, module, made, right, top, STAND_INS)
-        return inline_svg(figure, f"Labels filled in from evidence {MODULES[module]}, per epoch")
+        return inline_svg(figure, f"Labels filled in from {MODULES[module]}, per epoch")
 
 
 def draw_filled(

@@ -4,7 +4,7 @@ Read from `examples/examples.json` of a run folder:
 
     {"images": [{"file": "0.png", "name": "...", "known_present": [...], "known_absent": [...],
                  "hidden_present": [...] or null (truth not available),
-                 "filled": [{"category": "...", "module": "intra" | "cross", "evidence": 0.93,
+                 "filled": [{"category": "...", "module": "intra" | "cross" | "own", "evidence": 0.93,
                              "right": true | false | null}],
                  "predicted": [{"category": "...", "probability": 0.91}],
                  "attention": [{"category": "...", "map": [[H rows of W floats]], "kind": "sd" | "sa"}]}],

@@ -19,6 +19,7 @@ LIGHT = {
     "run5": "#6b5b2e",
     "intra": "#00805d",
     "cross": "#7a5bc4",
+    "own": "#2b7bba",
     "wrong": "#d55e00",
 }
 DARK = {
@@ -34,9 +35,15 @@ DARK = {
     "run5": "#c9b678",
     "intra": "#2fbf95",
     "cross": "#ab93ea",
+    "own": "#6db4ea",
     "wrong": "#f5854a",
 }
-MODULES = {"intra": "within the image", "cross": "across images"}
+MODULES = {
+    "intra": "evidence within the image",
+    "cross": "evidence across images",
+    "own": "its own score",
+}
+"""Where filled labels come from."""
 RUN_COLOURS = 6
 
 STAND_INS = {name: f"#0{index:x}a1b{index:x}" for index, name in enumerate(LIGHT)}

@@ -30,6 +30,7 @@ CHIPS = {
     "wrong": {"facecolor": "#fbe6d9", "edgecolor": "#e5a078"},
     "open": {"facecolor": "#ebe6f8", "edgecolor": "#b8a8e2"},
 }
+FILLED = {"intra": "Filled within images", "cross": "Filled across images", "own": "Filled by own score"}
 CHIP_TEXT = {"known": "#ffffff", "right": "#00543d", "wrong": "#8f3f00", "open": "#3f2f78"}
 
 
@@ -63,7 +64,7 @@ def _charts(figure: Figure | SubFigure, runs: list[Run]) -> None:
     _scores(scores, runs)
     if filler is None:
         return
-    thresholds = figure.add_axes((0.365, 0.14, 0.15, 0.56))
+    thresholds = figure.add_axes((0.35, 0.14, 0.13, 0.56))
     lines = {module: filler.series(f"threshold/{module}") for module in MODULES}
     draw_shares(thresholds, lines, warmup_epochs(filler), LIGHT)
     _title(thresholds, "Learned thresholds")
@@ -87,17 +88,19 @@ def _scores(axes: Axes, runs: list[Run]) -> None:
 
 
 def _filled(figure: Figure | SubFigure, run: Run) -> None:
+    """A panel per module that filled anything, on one scale."""
     made = {module: run.series(f"pseudo/{module}_made") for module in MODULES}
-    top = max((series.max() for series in made.values() if len(series)), default=0)
-    for left, (module, series) in zip((0.62, 0.82), made.items(), strict=True):
-        axes = figure.add_axes((left, 0.14, 0.16, 0.56))
+    made = {module: series for module, series in made.items() if len(series) and series.max() > 0}
+    top = max((series.max() for series in made.values()), default=0)
+    for left, (module, series) in zip((0.57, 0.72, 0.87), made.items(), strict=False):
+        axes = figure.add_axes((left, 0.14, 0.115, 0.56))
         draw_filled(axes, module, series, run.series(f"pseudo/{module}_right"), top, LIGHT)
-        _title(axes, f"Filled in: {MODULES[module]}", _share_right(run, module))
+        _title(axes, FILLED[module], _share_right(run, module))
 
 
 def _share_right(run: Run, module: str) -> str:
     made, right = words.last(run, f"pseudo/{module}_made"), words.last(run, f"pseudo/{module}_right")
-    return f"{words.percent(right / made)} right, wrong ones hatched" if made and right is not None else ""
+    return f"{words.percent(right / made)} right, hatched: wrong" if made and right is not None else ""
 
 
 def _title(axes: Axes, text: str, note: str = "", left: float = 0) -> None:

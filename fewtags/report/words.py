@@ -76,7 +76,8 @@ def filled_sentence(run: Run) -> str:
     parts = [part for part in (_module_sentence(run, module) for module in MODULES) if part]
     if not parts:
         return ""
-    return f"In its last epoch {run.name} filled in " + " and ".join(parts) + "." + _ceiling_sentence(run)
+    listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+    return f"In its last epoch {run.name} filled in {listed}." + _ceiling_sentence(run)
 
 
 def _module_sentence(run: Run, module: str) -> str:
@@ -84,7 +85,7 @@ def _module_sentence(run: Run, module: str) -> str:
     if made is None:
         return ""
     judged = f" ({percent(right / made)} right)" if right is not None and made > 0 else ""
-    return f"{count(made)} labels from evidence {MODULES[module]}{judged}"
+    return f"{count(made)} labels from {MODULES[module]}{judged}"
 
 
 def _ceiling_sentence(run: Run) -> str:

@@ -85,7 +85,10 @@ def _proposals(method: Hst, outputs: dict[str, Tensor], batch: Batch) -> dict[st
     """module → (proposed, evidence), each (B, C)."""
     adjacency = method.tagger.adjacency
     found = {name: part(outputs["features"], batch, adjacency) for name, part in method.transfers.items()}
-    return {name: (part.proposed, part.evidence) for name, part in found.items()}
+    proposals = {name: (part.proposed, part.evidence) for name, part in found.items()}
+    if method.own is not None:
+        proposals["own"] = method.own(outputs["logits"], batch), torch.sigmoid(outputs["logits"])
+    return proposals
 
 
 def _example(
