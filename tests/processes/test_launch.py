@@ -77,7 +77,7 @@ def test_torchrun_and_ctrl_c(colours: Path, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("epoch 3/3") == 1
     assert (tmp_path / "run" / "report.html").is_file()
-    long = [*arguments, "--set", "epochs=200", "--out", str(tmp_path / "long")]
+    long = [*arguments, "--set", "epochs=60", "--out", str(tmp_path / "long")]
     process = subprocess.Popen(
         [sys.executable, "-m", "fewtags", *long, "--devices", "2"],
         preexec_fn=obey_ctrl_c,
@@ -92,5 +92,5 @@ def test_torchrun_and_ctrl_c(colours: Path, tmp_path: Path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.count("Continue with") == 1
-    resumed = fewtags(*arguments, "--set", "epochs=200", "--out", tmp_path / "long", "--resume", "--devices", 4)
+    resumed = fewtags(*arguments, "--set", "epochs=60", "--out", tmp_path / "long", "--resume", "--devices", 4)
     assert resumed.returncode == 0, resumed.stderr
