@@ -52,7 +52,9 @@ def simulation(rows: pd.DataFrame) -> Table:
         for order, own in played.groupby("order", sort=False)
     ]
     columns = ("order", *(f"{100 * asked[number]:.0f} % asked" for number in rounds))
-    return Table("mAP, and its share of what all labels bring", columns, tuple(tuple(map(Cell, line)) for line in lines))
+    return Table(
+        "mAP, and its share of what all labels bring", columns, tuple(tuple(map(Cell, line)) for line in lines)
+    )
 
 
 def _scored(rows: pd.DataFrame) -> str:

@@ -134,7 +134,10 @@ def _of(module: str) -> Callable[[pd.DataFrame], Table]:
 
 TABLES: dict[str, Callable[[pd.DataFrame], Table]] = {module: _of(module) for module in CONTENDERS}
 TABLES["growth"] = exponents
-EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {"promise": evidence.promise, "simulation": evidence.simulation}
+EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
+    "promise": evidence.promise,
+    "simulation": evidence.simulation,
+}
 """Of other CSV files than results.csv."""
 
 

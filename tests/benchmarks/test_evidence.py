@@ -39,7 +39,15 @@ def test_promises_are_counted():
         }
     )
     (line,) = promise(rows).rows
-    assert [cell.text for cell in line] == ["present", "0.9", "plain", "1 of 3 (1 allowed)", "0.750", "13.3 %", "1"]
+    assert [cell.text for cell in line] == [
+        "present",
+        "0.9",
+        "plain",
+        "1 of 3 (1 allowed)",
+        "0.750",
+        "13.3 %",
+        "1",
+    ]
 
 
 def test_answers_are_a_share_of_what_all_labels_bring():
