@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
@@ -13,11 +14,13 @@ FULL = "full_labels"
 
 def summary(rows: pd.DataFrame, risk: float) -> pd.DataFrame:
     """Per method, level and side: masks, broken promises, how many are allowed, coverage and precision."""
+    rows = rows if "right_alone" in rows else rows.assign(right_alone=np.nan)
     grouped = rows.groupby(["method", "level", "side"], sort=True)
     table = grouped.agg(masks=("mask", "nunique"), broken=("broken", "sum"), precision=("precision", "mean"))
     table["allowed"] = binom.ppf(0.99, table["masks"], risk).astype(int)
     table["coverage"] = grouped.apply(lambda part: float((part["filled"] / part["unknown"]).mean()))
     table["recall"] = grouped.apply(lambda part: float((part["right"] / part["there"]).mean()))
+    table["recall_alone"] = grouped.apply(lambda part: float((part["right_alone"] / part["there"]).mean()))
     table["nothing_filled"] = grouped.apply(lambda part: int((part["filled"] == 0).sum()))
     return table.round(4).reset_index()
 
@@ -33,11 +36,12 @@ def promise(rows: pd.DataFrame) -> Table:
             f"{row['broken']:.0f} of {row['masks']} ({row['allowed']} allowed)",
             f"{row['precision']:.3f}" if row["precision"] == row["precision"] else NOTHING,
             f"{100 * row['recall']:.1f} %",
+            f"{100 * row['recall_alone']:.1f} %" if row["recall_alone"] == row["recall_alone"] else NOTHING,
             str(row["nothing_filled"]),
         )
         for row in found.to_dict("records")
     ]
-    columns = ("side", "promised", "method", "broken", "precision", "found", "masks in which nothing was filled")
+    columns = ("side", "promised", "method", "broken", "precision", "found", "by score alone", "nothing filled in")
     return Table("How often the promise was broken", columns, tuple(tuple(map(Cell, line)) for line in lines))
 
 

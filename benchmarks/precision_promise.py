@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from rich.console import Console
 
 import fewtags
 from benchmarks.evidence import summary
 from fewtags.completion.complete import Looked, Wanted, decided_at, look_at
-from fewtags.completion.figures import SIDES
+from fewtags.completion.figures import SIDES, score_alone
 from fewtags.evaluation import aligned
 from fewtags.files import write_text
 
@@ -46,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def one_mask(options: argparse.Namespace, method: str, mask: int) -> list[dict[str, Any]]:
     """Train on what this mask shows, complete, and count what the hidden labels say."""
-    settings = dict(part.split("=", 1) for part in options.set)
+    settings: dict[str, Any] = {
+        key: yaml.safe_load(value) for key, _, value in (part.partition("=") for part in options.set)
+    }
     settings |= {
         "known": options.known,
         "holdout": options.holdout,
@@ -70,12 +73,13 @@ def one_mask(options: argparse.Namespace, method: str, mask: int) -> list[dict[s
 
 
 def judged(looked: Looked, wanted: Wanted, level: float) -> list[dict[str, Any]]:
-    """Per side: how many were filled, and how many of them the truth confirms."""
+    """Per side: how many were filled, and how many of them the truth confirms; `right_alone`: without evidence."""
     filling = decided_at(looked, wanted, level)
     table = aligned(looked.data.table, looked.tagger.categories, "")
     truth = table.values[looked.row, looked.question.fill.category]
     if (truth == 0).any():
         raise SystemExit("the data have unknown labels of their own: nothing could judge what is filled there")
+    alone = score_alone(looked.question, [level], wanted.risk).get(level)
     rows = []
     for side, value in SIDES.items():
         chosen = filling.values == value
@@ -90,6 +94,7 @@ def judged(looked: Looked, wanted: Wanted, level: float) -> list[dict[str, Any]]
                 "there": int((truth == value).sum()),
                 "filled": filled,
                 "right": right,
+                "right_alone": None if alone is None else int((truth[alone.values == value] == value).sum()),
                 "precision": right / filled if filled else np.nan,
                 "broken": int(filled > 0 and right / filled < level),
                 "reachable": max((part.reachable or 0 for part in given), default=0),

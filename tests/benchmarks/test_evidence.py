@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from benchmarks import precision_promise
 from benchmarks.evidence import promise, simulation
 from benchmarks.tables import regenerated
+from tests.conftest import TINY
 
 FOLDER = Path(__file__).parents[2]
 
@@ -46,6 +49,7 @@ def test_promises_are_counted():
         "1 of 3 (1 allowed)",
         "0.750",
         "13.3 %",
+        "–",
         "1",
     ]
 
@@ -63,3 +67,18 @@ def test_answers_are_a_share_of_what_all_labels_bring():
     table = simulation(rows)
     assert table.columns == ("order", "0 % asked", "5 % asked")
     assert [cell.text for cell in table.rows[0]] == ["value", "30.5 ± 7.8 (55 %)", "40.0 (80 %)"]
+
+
+@pytest.mark.parametrize("method", ["plain", "hst"])
+def test_the_promise_is_counted_mask_by_mask(method, colours, tmp_path, capsys):
+    settings = [f"{key}={json.dumps(value)}" for key, value in TINY.items() if key not in ("epochs", "device")]
+    out = tmp_path / "rows.csv"
+    given = ["--data", str(colours), "--methods", method, "--epochs", "1", "--device", "cpu", "--out", str(out)]
+    precision_promise.main([*given, "--masks", "1", "--levels", "0.8", "--set", *settings])
+    rows = pd.read_csv(out)
+    assert rows["side"].tolist() == ["present", "absent"]
+    assert (rows["right"] <= rows["filled"]).all()
+    assert rows["right_alone"].isna().all() == (method == "plain")
+    assert "nothing_filled" in capsys.readouterr().out
+    precision_promise.main([*given, "--masks", "1", "--levels", "0.8", "--set", *settings])
+    assert len(pd.read_csv(out)) == 2, "what is there is not run again"
