@@ -25,6 +25,8 @@ SKETCH_SIZE = 64
 SKETCH_ITERATIONS = 3
 AT_REST = 1e-4
 """A group is at rest when a step brings its points nearer to their centres by less than this share."""
+EQUALLY_TIGHT = 1e-5
+"""Tries whose clusters differ by less than this share of their squared length are the same but for rounding."""
 PADDING = 1.25
 """Categories are sketched together if the largest has at most about so many times the smallest's features."""
 NEGLIGIBLE = 1e-6
@@ -147,7 +149,10 @@ def _tightest(points: Points, sketches: Points, tries: Centres, metric: Metric) 
     sums = (member @ points.values).view(groups, size, count, -1)
     means = sums / sizes.clamp(min=1)
     # Σ ‖x - mean‖² = Σ ‖x‖² - Σ_k ‖sum_k‖² / size_k: the tightest has the largest last term.
-    best, group = (sums * means).sum((2, 3)).argmax(1), torch.arange(groups, device=means.device)
+    tightness = (sums * means).sum((2, 3))  # (G, tries)
+    # Several tries may find the same clusters: the first of them is taken, whatever the rounding.
+    best = (tightness >= (1 - EQUALLY_TIGHT) * tightness.amax(1, keepdim=True)).int().argmax(1)
+    group = torch.arange(groups, device=means.device)
     return Centres(_moved(means[group, best], metric), tries.used[group, best])
 
 
