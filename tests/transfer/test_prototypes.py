@@ -94,6 +94,16 @@ def test_long_features_are_clustered_as_tightly_as_scikit_learns():
         assert np.allclose(ours[k], points[nearest == k].mean(0), atol=1e-3)
 
 
+def test_rounding_does_not_reorder_prototypes():
+    """Several tries find the same clusters in another order: which one is taken must not hang on the last digit."""
+    features, category = torch.randn(40, SIZE), torch.arange(40) % 4
+    exact, _ = category_prototypes(features, category, 4, 2)
+    for seed in range(5):
+        noise = 1e-7 * torch.randn(features.shape, generator=torch.Generator().manual_seed(seed))
+        rounded, _ = category_prototypes(features * (1 + noise), category, 4, 2)
+        assert torch.allclose(rounded, exact, atol=1e-4)
+
+
 def test_categories_clustered_together_get_what_each_gets_alone():
     sizes = [5, 40, 44, 50, 200, 3, 47]
     category = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
