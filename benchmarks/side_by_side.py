@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-
-import torch
-from torch import Tensor
 
 from benchmarks.cases import Case, Scale
 from benchmarks.record import Figure, alternating, record
-from benchmarks.whole import network
+from benchmarks.targets import TARGETS
+from benchmarks.whole import inference, network
 from fewtags.nn.inference import fastest
 
 RIVAL = "the bare backbone"
-TARGETS = {80: 1.15, 200: 1.3}
+BOUNDS = {target.categories: target.bound for target in TARGETS if target.module == "predict"}
 
 
 def figure(categories: int, batch: int, side: int, rounds: int, scale: Scale = "paper") -> Figure:
@@ -28,17 +25,12 @@ def figure(categories: int, batch: int, side: int, rounds: int, scale: Scale = "
     bare, _ = network(Case("predict", "bare", categories, batch, side, scale=scale))
     assert module.backbone is not None
     backbone = fastest(module.backbone, given.inputs[:1])
-    images = given.inputs.contiguous(memory_format=torch.channels_last)
-
-    def inference(method: torch.nn.Module) -> Callable[[], Tensor]:
-        method.eval()
-        return torch.inference_mode()(lambda: torch.sigmoid(method(backbone(images))["logits"]))
-
-    contenders = {"ours": inference(module.method), RIVAL: inference(bare.method)}
+    methods = {"ours": module.method, RIVAL: bare.method}
+    contenders = {name: inference(method, backbone, given.inputs) for name, method in methods.items()}
     alternating(contenders, 1)  # the first pass is slow
     seconds, _ = alternating(contenders, rounds)
     what = f"inference, C = {categories}, batch {batch}, map {side}×{side}"
-    target = TARGETS.get(categories)
+    target = BOUNDS.get(categories)
     return Figure("side_by_side", what, seconds["ours"], seconds[RIVAL], RIVAL, "s", target, of_ratio=True)
 
 
@@ -46,7 +38,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.side_by_side", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args(arguments)
-    record([figure(categories, 4, side, options.rounds) for categories in TARGETS for side in (7, 14)])
+    record([figure(categories, 4, side, options.rounds) for categories in (80, 200) for side in (7, 14)])
     return 0
 
 

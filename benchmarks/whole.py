@@ -47,8 +47,12 @@ def prediction(case: Case) -> Callable[[], Tensor]:
     """Images to probabilities. Both contenders get the backbone at its fastest, so that heads weigh the most."""
     module, batch = network(case)
     assert module.backbone is not None
-    backbone, method = fastest(module.backbone, batch.inputs[:1]), module.method.eval()
-    images = batch.inputs.contiguous(memory_format=torch.channels_last)
+    return inference(module.method, fastest(module.backbone, batch.inputs[:1]), batch.inputs)
+
+
+def inference(method: Method, backbone: nn.Module, images: Tensor) -> Callable[[], Tensor]:
+    method.eval()
+    images = images.contiguous(memory_format=torch.channels_last)
 
     @torch.inference_mode()
     def step() -> Tensor:

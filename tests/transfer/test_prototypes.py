@@ -95,7 +95,7 @@ def test_long_features_are_clustered_as_tightly_as_scikit_learns():
 
 
 def test_rounding_does_not_reorder_prototypes():
-    """Several tries find the same clusters in another order: which one is taken must not hang on the last digit."""
+    """Several tries find the same clusters in another order: the last digit must not say which is taken."""
     features, category = torch.randn(40, SIZE), torch.arange(40) % 4
     exact, _ = category_prototypes(features, category, 4, 2)
     for seed in range(5):
