@@ -218,9 +218,12 @@ class Recipe(BaseModel):
     """Learning rate of θ and τ (own Adam group, no decay, no schedule, no clipping)."""
     dtl_gradient: Literal["theta_only", "through"] = "theta_only"
     """Whether the threshold loss also trains what makes the evidence (released: through)."""
-    own_share: Share = 0.3
-    """hst: after warm-up also fill each category's surest unknown entries by the network's own score: this share
-    of the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
+    own_share: Share = 0.2
+    """hst: after warm-up also fill each category's surest unknown entries by own score (see `plain_beside`): this
+    share of the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
+    plain_beside: bool = True
+    """hst: a layer like `plain` beside the network that learns from known labels alone. No filled label confirms
+    itself in its scores, so they choose the labels of `own_share`, and `complete` hears them too."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 

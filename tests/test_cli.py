@@ -13,31 +13,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import COLOURS, TINY, obey_ctrl_c, write_colours
-
-
-def fewtags(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fewtags", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=os.environ | {"COLUMNS": "160"},
-        timeout=300,
-    )
-
-
-def settings() -> list[str]:
-    return [part for key, value in TINY.items() for part in ("--set", f"{key}={_yaml(value)}")]
-
-
-def _yaml(value: object) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
+from tests.command import fewtags, fresh_fewtags, shown_on, tiny_settings
+from tests.conftest import COLOURS, obey_ctrl_c, write_colours
 
 
 def test_help_answers_at_once():
     started = time.perf_counter()
-    answer = fewtags("--help")
+    answer = fresh_fewtags("--help")
     assert answer.returncode == 0
     assert "train" in answer.stdout
     assert "predict" in answer.stdout
@@ -55,7 +37,7 @@ def test_help_imports_nothing_heavy():
 def run(colours: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("cli") / "run"
     flags = ["--method", "hst", "--known", "0.5", "--seed", "3"]
-    answer = fewtags("train", colours, *flags, *settings(), "--out", out)
+    answer = fresh_fewtags("train", colours, *flags, *tiny_settings(), "--out", out)
     assert answer.returncode == 0, answer.stderr
     assert "Expected:" in answer.stdout
     assert "epoch 3/3" in answer.stdout
@@ -170,42 +152,42 @@ def test_tags_only_stops_with_the_choices(tmp_path: Path):
     data = write_colours(tmp_path / "data")
     table = pd.read_csv(data / "labels.csv", dtype=str).replace({"0": ""})
     table.to_csv(data / "labels.csv", index=False)
-    answer = fewtags("train", data, *settings(), "--out", tmp_path / "run")
+    answer = fewtags("train", data, *tiny_settings(), "--out", tmp_path / "run")
     assert answer.returncode == 2
     assert "--assume-absent" in answer.stderr
     assert "--sample-absent" in answer.stderr
     for choice in (["--assume-absent", "0.1"], ["--sample-absent", "3"]):
-        done = fewtags("train", data, *settings(), *choice, "--out", tmp_path / choice[0])
+        done = fewtags("train", data, *tiny_settings(), *choice, "--out", tmp_path / choice[0])
         assert done.returncode == 0, done.stderr
 
 
 def test_a_terminal_shows_a_progress_bar(colours: Path, tmp_path: Path):
-    arguments = ["train", colours, "--method", "hst", "--known", "0.5", *settings(), "--out", tmp_path / "run"]
+    arguments = [
+        "train",
+        colours,
+        "--method",
+        "hst",
+        "--known",
+        "0.5",
+        *tiny_settings(),
+        "--out",
+        tmp_path / "run",
+    ]
     screen, terminal = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "fewtags", *map(str, arguments)], stdout=terminal, stderr=terminal, env=os.environ
     )
     os.close(terminal)
-    text = _everything(screen)
+    text = shown_on(screen)
     assert process.wait() == 0, text
     assert "epoch 3/3  loss" in text
     assert "━" in text
     assert "θ intra" in text
 
 
-def _everything(screen: int) -> str:
-    """What is written to a terminal until its last writer is gone."""
-    shown = b""
-    while True:
-        try:
-            shown += os.read(screen, 65536)
-        except OSError:  # how Linux says that nobody writes any more
-            return shown.decode(errors="replace")
-
-
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(colours: Path, tmp_path: Path):
     out = tmp_path / "run"
-    arguments = ["train", colours, "--method", "plain", *settings(), "--set", "epochs=100000", "--out", out]
+    arguments = ["train", colours, "--method", "plain", *tiny_settings(), "--set", "epochs=100000", "--out", out]
     program = [sys.executable, "-m", "fewtags", *map(str, arguments)]
     process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=obey_ctrl_c)
     history = out / "history.csv"

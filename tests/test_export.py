@@ -28,8 +28,8 @@ from fewtags.nn.backbones import Backbone
 from fewtags.predict import Tagger
 from fewtags.recipe import Recipe
 from fewtags.training.folder import Labels, RunFolder
+from tests.command import fewtags as command
 from tests.conftest import COLOURS, TINY
-from tests.test_cli import fewtags as command
 
 PAGE = Path(__file__).parents[1] / "docs" / "production.md"
 CATEGORIES = ("boat", "car", "dog", "tree", "zebra")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from tests.command import fewtags as command
 from tests.conftest import write_colours
-from tests.test_cli import fewtags as command
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import fewtags
+from tests.command import fewtags as command
 from tests.coverage_line import coverage_line, with_line
-from tests.test_cli import fewtags as command
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -1,15 +1,16 @@
 """From a score and evidence to a probability that can be believed, fitted on labels held out of training.
 
-    logit P(present) = b + o_c + a₊·softplus(z) - a₋·softplus(-z) + w_i·intra + w_x·cross + w_r·rate_c
+    logit P(present) = b + o_c + a₊·softplus(z) - a₋·softplus(-z) + w_p·plain + w_i·intra + w_x·cross + w_r·rate_c
 
 z is the classifier's logit; with a₊ = a₋ = 1 and all else 0 the two softplus terms are z itself. That is where
 the fit is drawn to when labels are few (a Gaussian prior); the offsets o_c of the categories are drawn to 0.
+plain is the logit of a linear layer that no filled label has taught: those raise z for right and wrong ones alike.
 Evidence that is missing counts as average evidence. Weights of score and evidence are never negative.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,9 +21,9 @@ MOST_ENTRIES = 200_000
 """A larger number of held-out entries is thinned before fitting; it would change nothing but the time."""
 SMALLEST = 1e-4
 """Evidence is kept this far from 0 and 1, so that its logit is finite."""
-TERMS = ("bias", "above", "below", "intra", "cross", "rate")
-AIM = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-SPREAD = np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.25])
+TERMS = ("bias", "above", "below", "plain", "intra", "cross", "rate")
+AIM = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+SPREAD = np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25])
 """How far each weight is believed to be from AIM, as a standard deviation."""
 OFFSET_SPREAD = 0.5
 INTRA, CROSS = TERMS.index("intra"), TERMS.index("cross")
@@ -34,6 +35,8 @@ class Entries:
 
     category: np.ndarray
     logit: np.ndarray
+    plain: np.ndarray
+    """The logit of the linear layer that learned from known labels alone."""
     intra: np.ndarray
     cross: np.ndarray
 
@@ -41,12 +44,13 @@ class Entries:
         return len(self.category)
 
     def rows(self, chosen: np.ndarray) -> Entries:
-        return Entries(self.category[chosen], self.logit[chosen], self.intra[chosen], self.cross[chosen])
+        return Entries(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def score_alone(self) -> Entries:
-        """Without evidence: the plain classifier through the same calibration."""
+        """One score and no evidence: the plain classifier through the same calibration."""
         nothing = np.full(len(self), np.nan, np.float32)
-        return Entries(self.category, self.logit, nothing, nothing)
+        score = self.logit if np.isnan(self.plain).all() else self.plain
+        return Entries(self.category, score, nothing, nothing, nothing)
 
 
 @dataclass(frozen=True)
@@ -65,17 +69,17 @@ class Scale:
 @dataclass(frozen=True)
 class Calibrator:
     weights: np.ndarray
-    """(6,) in the order of TERMS."""
+    """In the order of TERMS."""
     offsets: np.ndarray
     """(C,)"""
 
     def logits(self, terms: np.ndarray, category: np.ndarray) -> np.ndarray:
-        """Terms (M, 6), category (M,) → (M,)."""
+        """Terms (M, TERMS), category (M,) → (M,)."""
         return terms @ self.weights + self.offsets[category]
 
 
 def terms_of(entries: Entries, scale: Scale) -> np.ndarray:
-    """(M, 6) float32: what the weights of TERMS are multiplied with."""
+    """(M, TERMS) float32: what the weights are multiplied with."""
     z = entries.logit.astype(np.float64)
     intra = logit(np.clip(entries.intra, SMALLEST, 1 - SMALLEST)) - scale.intra_mean
     cross = (entries.cross - scale.cross_mean[entries.category]) / scale.cross_spread[entries.category]
@@ -84,6 +88,7 @@ def terms_of(entries: Entries, scale: Scale) -> np.ndarray:
         np.ones_like(z),
         np.logaddexp(0, z),
         -np.logaddexp(0, -z),
+        np.nan_to_num(entries.plain, nan=0.0),
         np.nan_to_num(intra, nan=0.0),
         np.nan_to_num(cross, nan=0.0),
         (rate - rate.mean())[entries.category],
@@ -107,7 +112,7 @@ def scale_of(present: np.ndarray, known: np.ndarray, intra: np.ndarray, cross: n
 
 
 def fit(terms: np.ndarray, category: np.ndarray, present: np.ndarray, categories: int) -> Calibrator:
-    """Terms (M, 6), category (M,), present (M,) bool → the most probable weights and offsets."""
+    """Terms (M, TERMS), category (M,), present (M,) bool → the most probable weights and offsets."""
     terms, category, present = _thinned(terms, category, present)
     sign = np.where(present, -1.0, 1.0)
     spread = np.concatenate([SPREAD, np.full(categories, OFFSET_SPREAD)])
@@ -122,7 +127,7 @@ def fit(terms: np.ndarray, category: np.ndarray, present: np.ndarray, categories
         return float(np.logaddexp(0, wrongness).sum() + 0.5 * (distance**2).sum()), gradient
 
     free, not_negative = (None, None), (0.0, None)
-    bounds = [free, not_negative, not_negative, not_negative, not_negative, free, *([free] * categories)]
+    bounds = [free, *([not_negative] * 5), free, *([free] * categories)]
     found = minimize(surprise, aim, jac=True, method="L-BFGS-B", bounds=bounds).x
     return Calibrator(found[: len(TERMS)], found[len(TERMS) :])
 

@@ -31,6 +31,8 @@ class Seen(NamedTuple):
 
     logits: np.ndarray
     """(B, C)"""
+    plain: np.ndarray
+    """(B, C): logits of the linear layer that learned from known labels alone."""
     intra: np.ndarray
     """(B, C): mean p_ij over the known present j ≠ i."""
     cross: np.ndarray
@@ -44,8 +46,10 @@ class Seen(NamedTuple):
 def look(method: Method, outputs: dict[str, Tensor], labels: Tensor) -> Seen:
     """The network's outputs and the known labels (B, C) of a batch → what speaks for its unknown entries."""
     logits = outputs["logits"]
-    intra = cross = np.full(logits.shape, np.nan, np.float32)
+    plain = intra = cross = np.full(logits.shape, np.nan, np.float32)
     witnesses, features = _nobody(logits.shape[1]), None
+    if "plain" in outputs:
+        plain = outputs["plain"].float().cpu().numpy()
     if isinstance(method, Hst) and method.intra is not None:
         likelihood, rows = _likelihoods(method, method.intra, outputs["features"], labels)
         found, available = intra_evidence(likelihood, *rows, labels, "mean")
@@ -54,7 +58,7 @@ def look(method: Method, outputs: dict[str, Tensor], labels: Tensor) -> Seen:
     if isinstance(method, Hst) and method.cross is not None:
         features = unit(outputs["features"])
         cross = _or_nan(*_similarity(method, outputs["features"]))
-    return Seen(logits.float().cpu().numpy(), intra, cross, witnesses, features)
+    return Seen(logits.float().cpu().numpy(), plain, intra, cross, witnesses, features)
 
 
 def _nobody(categories: int) -> Witnesses:

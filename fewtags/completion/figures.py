@@ -95,8 +95,9 @@ def scope(part: Certificate, names: list[str]) -> dict[str, Any]:
 
 
 def score_alone(question: Question, levels: list[float], risk: float) -> dict[float, Filling]:
-    """The classifier's score without evidence through the same calibration, at the same levels; {} without any."""
-    if not levels or (np.isnan(question.fill.intra).all() and np.isnan(question.fill.cross).all()):
+    """The plain classifier through the same calibration, at the same levels; {} if there is nothing else."""
+    evidence = question.fill.plain, question.fill.intra, question.fill.cross
+    if not levels or all(np.isnan(part).all() for part in evidence):
         return {}
     held, fill = question.held.score_alone(), question.fill.score_alone()
     plain = Question(held, question.present, fill, question.scale, question.seed)

@@ -1,6 +1,6 @@
 """What a run folder keeps for completing labels, under RUN/completion/:
 
-heldout.parquet: image, category, label, logit, intra, cross of each known label held out of training;
+heldout.parquet: image, category, label, logit, plain, intra, cross of each known label held out of training;
 gallery.parquet: features of images where a category is known present, to name the most similar ones;
 scale.json: what puts evidence of all categories on one scale.
 """
@@ -66,7 +66,7 @@ class Keeper:
     def __init__(self, method: Method, table: LabelTable, held_out: np.ndarray | None, seed: int):
         self.method, self.table, self.held_out = method, table, _given_only(table, held_out)
         shape = table.values.shape
-        self.logits, self.intra, self.cross = (np.full(shape, np.nan, np.float32) for _ in range(3))
+        self.logits, self.plain, self.intra, self.cross = (np.full(shape, np.nan, np.float32) for _ in range(4))
         self.gallery: list[tuple[np.ndarray, ...]] = []
         self.generator = np.random.default_rng((seed, 31, together.rank()) if together.rank() else (seed, 31))
 
@@ -74,7 +74,8 @@ class Keeper:
         for batch, outputs in batches:
             seen = look(self.method, outputs, batch.labels)
             rows = batch.image_index.cpu().numpy()
-            self.logits[rows], self.intra[rows], self.cross[rows] = seen.logits, seen.intra, seen.cross
+            self.logits[rows], self.plain[rows] = seen.logits, seen.plain
+            self.intra[rows], self.cross[rows] = seen.intra, seen.cross
             if seen.features is not None:
                 self._add(seen.features, batch.labels, rows)
         self._gather()
@@ -85,8 +86,8 @@ class Keeper:
         if together.size() == 1:
             return
         share = together.own_share(len(self.table))
-        arrays = (self.logits, self.intra, self.cross)
-        self.logits, self.intra, self.cross = (
+        arrays = (self.logits, self.plain, self.intra, self.cross)
+        self.logits, self.plain, self.intra, self.cross = (
             together.all_array_rows(array[share.start : share.stop]) for array in arrays
         )
         own = [_pruned(self.gallery)] if self.gallery else []
@@ -122,6 +123,7 @@ class Keeper:
             "category": category,
             "label": self.held_out[row, category],
             "logit": self.logits[row, category],
+            "plain": self.plain[row, category],
             "intra": self.intra[row, category],
             "cross": self.cross[row, category],
         }
@@ -180,11 +182,13 @@ def _require(holds: object, what: str) -> None:
 
 
 def _read_held_out(table: pd.DataFrame, categories: int) -> HeldOut:
-    columns = (table[name].to_numpy(np.float32) for name in ("logit", "intra", "cross"))
+    table = table if "plain" in table else table.assign(plain=np.nan)  # of a version before there was one
+    columns = (table[name].to_numpy(np.float32) for name in ("logit", "plain", "intra", "cross"))
     entries = Entries(table["category"].to_numpy(np.int64), *columns)
     _require(entries.category.max(initial=-1) < categories, "heldout.parquet names a category that is not there")
     _require(entries.category.min(initial=0) >= 0, "heldout.parquet names a category that is not there")
-    _require(np.isfinite(entries.logit).all(), "heldout.parquet holds a score that is not a finite number")
+    scores = np.isfinite(entries.logit).all() and not np.isinf(entries.plain).any()
+    _require(scores, "heldout.parquet holds a score that is not a finite number")
     return HeldOut(table["image"].tolist(), table["label"].to_numpy() == 1, entries)
 
 

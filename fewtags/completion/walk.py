@@ -29,6 +29,7 @@ class Walked:
     """Of n images and C categories."""
 
     logits: np.ndarray
+    plain: np.ndarray
     intra: np.ndarray
     cross: np.ndarray
     """(n, C) each; NaN: no evidence."""
@@ -41,7 +42,7 @@ class Walked:
 
     def entries(self, rows: np.ndarray, category: np.ndarray) -> Entries:
         chosen = rows, category
-        return Entries(category, self.logits[chosen], self.intra[chosen], self.cross[chosen])
+        return Entries(category, self.logits[chosen], self.plain[chosen], self.intra[chosen], self.cross[chosen])
 
 
 def walk(tagger: Tagger, data: Data, known: Known, gallery: Gallery | None, console: Console) -> Walked:
@@ -63,7 +64,8 @@ def _gather(walked: Walked, rows: np.ndarray) -> None:
     if together.size() == 1:
         return
     everyones = together.all_array_rows(rows)
-    for array in (walked.logits, walked.intra, walked.cross, walked.places, walked.cosines):
+    scores = walked.logits, walked.plain, walked.intra, walked.cross
+    for array in (*scores, walked.places, walked.cosines):
         if array is not None:
             array[everyones] = together.all_array_rows(array[rows])
     for witnesses in together.said_by_all(walked.witnesses):
@@ -71,15 +73,17 @@ def _gather(walked: Walked, rows: np.ndarray) -> None:
 
 
 def _empty(images: int, categories: int, gallery: Gallery | None) -> Walked:
-    logits, intra, cross = (np.full((images, categories), np.nan, np.float32) for _ in range(3))
+    logits, plain, intra, cross = (np.full((images, categories), np.nan, np.float32) for _ in range(4))
     if gallery is None:
-        return Walked(logits, intra, cross, None, None, {})
+        return Walked(logits, plain, intra, cross, None, None, {})
     shape = images, categories, min(NEIGHBOURS, gallery.features.shape[1])
-    return Walked(logits, intra, cross, np.full(shape, -1, np.int16), np.zeros(shape, np.float16), {})
+    places, cosines = np.full(shape, -1, np.int16), np.zeros(shape, np.float16)
+    return Walked(logits, plain, intra, cross, places, cosines, {})
 
 
 def _take(walked: Walked, rows: np.ndarray, seen: Seen, gallery: Tensor | None) -> None:
-    walked.logits[rows], walked.intra[rows], walked.cross[rows] = seen.logits, seen.intra, seen.cross
+    walked.logits[rows], walked.plain[rows] = seen.logits, seen.plain
+    walked.intra[rows], walked.cross[rows] = seen.intra, seen.cross
     if seen.features is not None and gallery is not None:
         assert walked.places is not None
         assert walked.cosines is not None

@@ -23,7 +23,6 @@ from fewtags.transfer import curriculum as strategies
 class Curriculum(Plain):
     summary = "partial_bce in rounds, between which it labels the unknown entries it is sure of, present or absent"
     modules_with_proposals = ("own",)
-    category_axes: ClassVar = Plain.category_axes | {"second.weight": (0,), "second.bias": (0,)}
 
     of_images: ClassVar = ("completed",)
     completed: Tensor

@@ -17,7 +17,7 @@ from fewtags.nn.label_graph import conditional_graph
 
 class GcnMl(Method):
     summary = "linear classifiers that a graph convolution makes from the categories' words"
-    category_axes: ClassVar = {"words": (0,), "shortcut.weight": (0,), "shortcut.bias": (0,)}
+    category_axes: ClassVar = {"words": (0,)}
     words: Tensor
     """(C, E)"""
     edges: Tensor

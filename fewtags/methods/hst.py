@@ -1,7 +1,9 @@
 """hst: ssgrl, and two ways in which known labels fill unknown ones while training (SPEC 1-6).
 
 Within an image, labels that go together (`intra`); across images, likeness to a category's prototypes (`cross`).
-Both decide by thresholds that learn themselves from the known labels.
+Both decide by thresholds that learn themselves from the known labels. Ours, not the paper's: the surest entries by
+own score (`own`), that of a linear layer beside the network which sees known labels alone (`plain`); with a frozen
+backbone it has learned before the first epoch.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from torch import Tensor
 
 from fewtags.batch import Batch
 from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Setting, Step
-from fewtags.methods.ssgrl import Ssgrl, without
+from fewtags.methods.ssgrl import Ssgrl, shortcut_apart, without
+from fewtags.nn.classifier import pooled_classifier
+from fewtags.transfer import plain_first
 from fewtags.transfer.cross_transfer import CrossTransfer
 from fewtags.transfer.intra_transfer import IntraTransfer
 from fewtags.transfer.own_transfer import OwnTransfer
@@ -26,7 +30,13 @@ class Hst(Ssgrl):
         recipe, categories = setting.recipe, len(setting.categories)
         self.intra = IntraTransfer(recipe, setting.labels) if recipe.intra else None
         self.cross = CrossTransfer(recipe, categories) if recipe.cross else None
-        self.own = OwnTransfer(recipe.own_share, setting.labels) if recipe.own_share else None
+        self.plain_first = recipe.plain_beside and bool(recipe.freeze_backbone)
+        self.plain = pooled_classifier(recipe, setting.channels, setting.labels) if recipe.plain_beside else None
+        if self.plain is not None:
+            self.plain.requires_grad_(not self.plain_first)
+        follows = not self.plain_first
+        self.own = OwnTransfer(recipe.own_share, setting.labels, follows) if recipe.own_share else None
+        self.images = len(setting.labels)
         for transfer in self.transfers.values():
             transfer.threshold.count_positives(setting.labels)
 
@@ -39,8 +49,27 @@ class Hst(Ssgrl):
     def modules_with_proposals(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(self.transfers) + (() if self.own is None else ("own",))
 
+    def forward(self, maps: Tensor) -> dict[str, Tensor]:
+        """What `ssgrl` gives, and "plain" (B, C): scores of the layer that learns from known labels alone."""
+        outputs = super().forward(maps)
+        if self.plain is not None:
+            outputs["pooled"] = maps.detach().mean((2, 3))
+            outputs["plain"] = self.plain(outputs["pooled"])
+        return outputs
+
+    def before_training(self, batches: Batches) -> None:
+        """With a frozen backbone the layer learns first, and says which own labels are filled from then on."""
+        if self.plain is None or not self.plain_first:
+            return
+        seen = plain_first.pooled(batches(), self.images)
+        plain_first.learn(self.plain, seen, self.recipe)
+        if self.own is not None:
+            self.own.set_cuts(self.plain(seen.maps), seen.labels)
+
     def losses(self, outputs: dict[str, Tensor], batch: Batch, moment: Moment) -> Step:
         step = Method.losses(self, outputs, batch, moment)
+        if self.plain is not None and not self.plain_first:
+            step.terms["plain"] = self.classification(outputs["plain"], batch)
         taken = torch.zeros_like(batch.labels, dtype=torch.bool)
         for name, transfer in self.transfers.items():
             transfer.threshold.start_epoch(moment.epoch)
@@ -54,7 +83,9 @@ class Hst(Ssgrl):
                 step.terms[f"threshold_{name}"] = part.threshold_loss
             step.terms[f"pseudo_{name}"] = self.pseudo_loss(outputs["logits"], batch, proposed)
         if self.own is not None:
-            proposed = self.own(outputs["logits"], batch) & ~taken & (moment.epoch >= self.recipe.warmup_epochs)
+            scores = outputs["logits"] if self.plain is None else outputs["plain"]
+            sure = self.plain_first or moment.epoch >= self.recipe.warmup_epochs
+            proposed = self.own(scores, batch) & ~taken & sure
             step.proposals["own"] = proposed
             step.terms["pseudo_own"] = self.pseudo_loss(outputs["logits"], batch, proposed)
         return step
@@ -73,7 +104,7 @@ class Hst(Ssgrl):
         thresholds = [p for transfer in self.transfers.values() for p in transfer.threshold.parameters()]
         groups = [
             ParameterGroup(group.name, without(group.parameters, thresholds), group.lr)
-            for group in super().parameter_groups()
+            for group in shortcut_apart(self, self.tagger.shortcut, self.plain)
         ]
         drag = self.recipe.thresholds == "released"
         lr = self.recipe.head_lr if drag else self.recipe.threshold_lr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from fewtags.methods.base import Method, ParameterGroup, Setting
@@ -13,7 +11,6 @@ from fewtags.nn.classifier import pooled_classifier
 class Plain(Method):
     summary = "a linear layer on the pooled features, known labels only: the baseline"
     uses_map = False
-    category_axes: ClassVar = {"linear.weight": (0,), "linear.bias": (0,)}
 
     def __init__(self, setting: Setting):
         super().__init__(setting)

@@ -26,9 +26,9 @@ class Ssgrl(Method):
         return shortcut_apart(self, self.tagger.shortcut)
 
 
-def shortcut_apart(method: Method, layer: nn.Linear | None) -> list[ParameterGroup]:
-    """All parameters of a method, those of the linear layer on the pooled map with their own learning rate."""
-    shortcut = [] if layer is None else list(layer.parameters())
+def shortcut_apart(method: Method, *layers: nn.Linear | None) -> list[ParameterGroup]:
+    """All parameters of a method, those of linear layers on the pooled map with their own learning rate."""
+    shortcut = [parameter for layer in layers if layer is not None for parameter in layer.parameters()]
     rest = without(list(method.parameters()), shortcut)
     return [
         ParameterGroup("head", rest, method.recipe.head_lr),

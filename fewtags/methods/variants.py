@@ -37,6 +37,9 @@ SCALE = frozenset(
 )
 """Settings in which the recipes differ because of the data, the machine or the size of the network."""
 
+WITHOUT_OWN: Mapping[str, Any] = {"own_share": 0.0, "plain_beside": False}
+"""The paper's modules are taken apart without what ours adds to them."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -47,8 +50,8 @@ class Variant:
 
 
 def _ablations() -> dict[str, Variant]:
-    intra: dict[str, Any] = {"cross": False, "own_share": 0.0}
-    cross: dict[str, Any] = {"intra": False, "own_share": 0.0}
+    intra: dict[str, Any] = {"cross": False, **WITHOUT_OWN}
+    cross: dict[str, Any] = {"intra": False, **WITHOUT_OWN}
     made: dict[str, tuple[str, dict[str, Any]]] = {
         "intra_only": ("transfer within an image alone", intra),
         "intra_statistical": (
@@ -75,7 +78,7 @@ def _prototype_counts() -> dict[str, Variant]:
         f"hst.cross_only.k{count}": Variant(
             "prototypes",
             f"across images alone, K = {count}",
-            {"intra": False, "own_share": 0.0, "prototypes": count},
+            {"intra": False, **WITHOUT_OWN, "prototypes": count},
         )
         for count in PROTOTYPE_COUNTS
     }
@@ -89,7 +92,7 @@ def _fixed_thresholds() -> dict[str, Variant]:
     }
     return {
         f"hst.{field}.{value}": Variant(
-            field, f"a fixed threshold of {value} for {modules[field]}", {field: value, "own_share": 0.0}
+            field, f"a fixed threshold of {value} for {modules[field]}", {field: value, **WITHOUT_OWN}
         )
         for field in modules
         for value in FIXED_THRESHOLDS

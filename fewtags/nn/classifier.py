@@ -28,6 +28,7 @@ class PooledClassifier(nn.Linear):
     mean: Tensor
     seen: Tensor
     """Images behind the mean, at most `IMAGES_REMEMBERED`."""
+    category_axes: ClassVar = {"weight": (0,), "bias": (0,)}
 
     def __init__(self, channels: int, scores: Tensor, centred: bool):
         super().__init__(channels, len(scores))
@@ -39,7 +40,7 @@ class PooledClassifier(nn.Linear):
             self.bias.copy_(scores)
 
     def forward(self, pooled: Tensor) -> Tensor:
-        if self.centred and self.training:
+        if self.centred and self.training and self.weight.requires_grad:
             self._remember(pooled.detach())
         return super().forward(pooled - self.mean)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from fewtags.nn.category_features import SemanticAttention, SemanticDecoupling
@@ -27,7 +25,6 @@ class CategoryTagger(nn.Module):
 
     adjacency: Tensor
     """(C, C): A, from the known labels."""
-    category_axes: ClassVar = {"shortcut.weight": (0,), "shortcut.bias": (0,)}
 
     def __init__(
         self,

@@ -38,6 +38,11 @@ class TrainingModule(lightning.LightningModule):
         of_process = together.rank() * 1_000_000_007  # else all processes would drop the same features
         torch.manual_seed(self.recipe.seed * 1_000_003 + self.current_epoch + of_process)
 
+    def on_train_start(self) -> None:
+        if not self.trainer.global_step:  # not resumed
+            self.method.before_training(self.walk_outputs)
+            together.make_equal(self.method)
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         factor = schedule_factor(self.recipe, self._moment(batch_idx).progress)
         for group in self.trainer.optimizers[0].param_groups:

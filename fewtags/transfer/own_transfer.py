@@ -1,4 +1,4 @@
-"""A network's own scores as evidence: in every category the surest unknown entries, as many as should be present.
+"""Own scores as evidence: in every category the surest unknown entries, as many as should be present.
 
 One confidence for all categories fills the frequent ones, whose scores are high, and none of the rare ones. Here
 the known labels say how many present labels each category hides, and its cut is where a share of them would lie.
@@ -24,7 +24,10 @@ REMEMBERED = 0.25
 
 
 class OwnTransfer(nn.Module):
-    """Proposes unknown entries whose logit passes their category's cut."""
+    """Proposes unknown entries whose logit passes their category's cut.
+
+    The cuts follow the scores seen while training; those of a classifier that learns no more are set once.
+    """
 
     rates: Tensor
     """(C,) share of present labels, by the known ones."""
@@ -34,10 +37,10 @@ class OwnTransfer(nn.Module):
     """(C,) logits; out of reach until scores have been seen."""
     category_axes: ClassVar = {"rates": (0,), "counts": (0,), "cuts": (0,)}
 
-    def __init__(self, share: float, labels: Tensor):
-        """`labels` (n, C): the training labels."""
+    def __init__(self, share: float, labels: Tensor, follows: bool = True):
+        """`labels` (n, C): the training labels; `follows`: whether the cuts follow the scores."""
         super().__init__()
-        self.share, self.memory = share, max(1.0, REMEMBERED * len(labels))
+        self.share, self.follows, self.memory = share, follows, max(1.0, REMEMBERED * len(labels))
         self.register_buffer("rates", base_rates(labels))
         self.register_buffer("counts", torch.zeros(len(self.rates), BINS))
         self.register_buffer("cuts", torch.full_like(self.rates, math.inf))
@@ -45,17 +48,28 @@ class OwnTransfer(nn.Module):
     @torch.no_grad()
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         """Logits (B, C) → (B, C) bool: unknown entries that pass. What is seen while training moves the cuts."""
-        if self.training:
-            self._count(logits.float(), batch.labels == 0)
+        if self.training and self.follows:
+            images = len(logits) * size()
+            seen = total(self._binned(logits.float(), batch.labels == 0))
+            self.counts.mul_(max(0.0, 1 - images / self.memory)).add_(seen)
+            self._cut()
         return pseudo_labels(batch.labels, logits >= self.cuts).bool()
 
-    def _count(self, logits: Tensor, unknown: Tensor) -> None:
+    @torch.no_grad()
+    def set_cuts(self, logits: Tensor, labels: Tensor) -> None:
+        """By the scores (n, C) of training images with these labels (n, C), which all processes have."""
+        self.counts.copy_(self._binned(logits, labels == 0))
+        self._cut()
+
+    def _binned(self, logits: Tensor, unknown: Tensor) -> Tensor:
+        """(C, BINS): how many unknown entries have which score."""
         place = ((logits - LOWEST) / (HIGHEST - LOWEST) * BINS).long().clamp(0, BINS - 1)
         row = torch.arange(logits.shape[1], device=logits.device) * BINS
-        new = torch.zeros_like(self.counts)
-        new.view(-1).index_add_(0, (place + row).flatten(), unknown.flatten().to(new))
-        images = len(logits) * size()
-        self.counts.mul_(max(0.0, 1 - images / self.memory)).add_(total(new))
+        counts = torch.zeros_like(self.counts)
+        counts.view(-1).index_add_(0, (place + row).flatten(), unknown.flatten().to(counts))
+        return counts
+
+    def _cut(self) -> None:
         self.cuts.copy_(cuts_by_share(self.counts, self.share * self.rates))
 
 

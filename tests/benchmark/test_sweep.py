@@ -18,8 +18,9 @@ import fewtags
 from fewtags import cli
 from fewtags.benchmark.results import COLUMNS, METRICS, read_results
 from fewtags.recipe import Recipe
+from tests.command import fewtags as command
+from tests.command import fresh_fewtags, shown_on
 from tests.conftest import TINY, obey_ctrl_c, write_colours
-from tests.test_cli import fewtags as command
 
 GRID = ["--methods", "plain,hst.intra_only,full_labels", "--known", "0.3,0.5", "--seeds", "0,1"]
 
@@ -35,7 +36,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def swept(colours: Path, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sweep") / "out"
-    answer = command("benchmark", colours, *GRID, "--recipe", tiny, "--jobs", 2, "--out", out)
+    answer = fresh_fewtags("benchmark", colours, *GRID, "--recipe", tiny, "--jobs", 2, "--out", out)
     assert answer.returncode == 0, answer.stderr
     lines = answer.stdout.splitlines()
     assert lines[0] == "10 cells, 0 of them done before."
@@ -156,7 +157,7 @@ def test_failed_cells_are_reported_and_the_rest_is_done(colours: Path, tiny: Pat
 def test_ctrl_c_stops_and_the_same_command_goes_on(colours: Path, tiny: Path, tmp_path: Path):
     out = tmp_path / "out"
     asked = ["benchmark", colours, "--methods", "plain", "--known", "0.5", "--seeds", "0,1", "--recipe", tiny]
-    asked += ["--set", "epochs=300", "--out", out]
+    asked += ["--set", "epochs=100", "--out", out]
     program = [sys.executable, "-m", "fewtags", *map(str, asked)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     sweep = subprocess.Popen(program, **pipes, preexec_fn=obey_ctrl_c)
@@ -181,7 +182,7 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(colours: Path, tiny: Path, tm
     assert list(read_results(out)["seed"]) == [0, 1]
     log = (history.parent / "log.txt").read_text()
     assert log.count("Training on") == 2
-    assert log.count("epoch 1/300") == 1  # the second time it went on from a checkpoint
+    assert log.count("epoch 1/100") == 1  # the second time it went on from a checkpoint
 
 
 def test_a_terminal_shows_a_table(colours: Path, tiny: Path, tmp_path: Path):
@@ -191,9 +192,7 @@ def test_a_terminal_shows_a_table(colours: Path, tiny: Path, tmp_path: Path):
     environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
     process = subprocess.Popen(program, stdout=terminal, stderr=terminal, env=environment)
     os.close(terminal)
-    from tests.test_cli import _everything
-
-    text = _everything(screen)
+    text = shown_on(screen)
     assert process.wait() == 0, text
     for word in ("done", "running", "left", "failed", "expected end", "hst  known 0.5  seed 0", "/2", "mAP"):
         assert word in text

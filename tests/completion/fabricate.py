@@ -13,10 +13,11 @@ from fewtags.completion.filling import Question
 
 @dataclass
 class World:
-    """Truth (n, C), an overconfident and biased score, and evidence that knows something else."""
+    """Truth (n, C), an overconfident and biased score, a noisier one, and evidence that knows something else."""
 
     truth: np.ndarray
     logits: np.ndarray
+    plain: np.ndarray
     intra: np.ndarray
     cross: np.ndarray
 
@@ -27,12 +28,13 @@ def world(images: int = 600, categories: int = 8, seed: int = 0, evidence: bool 
     seen, unseen = rng.normal(0, 2.5, shape), rng.normal(0, 2.0, shape)
     truth = rng.random(shape) < expit(seen + unseen + rng.uniform(-3, -0.5, categories))
     logits = 1.7 * seen + rng.normal(0, 0.5, categories)
+    plain = seen + np.random.default_rng((seed, 1)).normal(0, 1.5, shape)
     intra = expit(unseen + rng.normal(0, 1.0, shape))
     cross = 0.3 * unseen + rng.normal(0, 0.5, shape) + rng.normal(0, 1, categories)
     intra[rng.random(images) < 0.2] = np.nan
     if not evidence:
-        intra, cross = np.full(shape, np.nan), np.full(shape, np.nan)
-    return World(truth, *(values.astype(np.float32) for values in (logits, intra, cross)))
+        plain = intra = cross = np.full(shape, np.nan)
+    return World(truth, *(values.astype(np.float32) for values in (logits, plain, intra, cross)))
 
 
 def question(given: World, seed: int, known: float = 0.5, holdout: float = 0.2) -> tuple[Question, np.ndarray]:
@@ -52,4 +54,5 @@ def question(given: World, seed: int, known: float = 0.5, holdout: float = 0.2) 
 
 def entries(given: World, chosen: np.ndarray) -> Entries:
     category = np.nonzero(chosen)[1]
-    return Entries(category, given.logits[chosen], given.intra[chosen], given.cross[chosen])
+    columns = given.logits, given.plain, given.intra, given.cross
+    return Entries(category, *(column[chosen] for column in columns))

@@ -7,6 +7,7 @@ from fewtags.completion.calibration import (
     FOLDS,
     OFFSET_SPREAD,
     SPREAD,
+    TERMS,
     Calibrator,
     Entries,
     crossfitted,
@@ -28,25 +29,27 @@ def made_up(count: int = 200, seed: int = 0):
     rng = np.random.default_rng(seed)
     category = rng.integers(0, CATEGORIES, count)
     z, intra, cross = rng.normal(0, 2, count), rng.random(count), rng.normal(0.3, 0.2, count)
-    intra[::3], cross[::4] = np.nan, np.nan
+    plain = 0.5 * z + rng.normal(0, 1, count)
+    plain[::5], intra[::3], cross[::4] = np.nan, np.nan, np.nan
     present = rng.random(count) < expit(0.6 * z - 0.5)
-    found = Entries(category, *(column.astype(np.float32) for column in (z, intra, cross)))
+    found = Entries(category, *(column.astype(np.float32) for column in (z, plain, intra, cross)))
     scale = scale_of(np.array([5, 1, 30]), np.array([20, 20, 60]), intra[:, None], cross[:, None] * np.ones(3))
     return found, present, scale
 
 
 def test_logits_are_the_written_formula():
     entries, _, scale = made_up()
-    weights, offsets = np.array([0.3, 0.7, 1.2, 0.4, 0.5, 0.1]), np.array([0.2, -0.4, 0.1])
+    weights, offsets = np.array([0.3, 0.7, 1.2, 0.6, 0.4, 0.5, 0.1]), np.array([0.2, -0.4, 0.1])
     found = Calibrator(weights, offsets).logits(terms_of(entries, scale), entries.category)
     rates = logit(scale.rate)
     for i in range(len(entries)):
         c = entries.category[i]
+        plain = 0 if np.isnan(entries.plain[i]) else float(entries.plain[i])
         intra = 0 if np.isnan(entries.intra[i]) else logit(entries.intra[i]) - scale.intra_mean
         cross = (entries.cross[i] - scale.cross_mean[c]) / scale.cross_spread[c]
         cross = 0 if np.isnan(cross) else cross
         expected = calibrated_logit(
-            weights, offsets[c], float(entries.logit[i]), intra, cross, rates[c] - rates.mean()
+            weights, offsets[c], float(entries.logit[i]), plain, intra, cross, rates[c] - rates.mean()
         )
         assert found[i] == pytest.approx(expected, abs=1e-4)
 
@@ -78,7 +81,7 @@ def test_the_fit_is_the_most_probable_one():
         for step in (-0.02, 0.02):
             moved = found.weights.copy()
             moved[place] += step
-            if moved[place] >= 0 or place in (0, 5):
+            if moved[place] >= 0 or place in (0, 6):
                 assert value(moved, found.offsets) > best - 1e-4
     for place in range(CATEGORIES):
         for step in (-0.05, 0.05):
@@ -89,7 +92,7 @@ def test_the_fit_is_the_most_probable_one():
 
 def test_with_no_labels_the_score_is_believed():
     entries, _, scale = made_up()
-    nothing = fit(np.zeros((0, 6), np.float32), np.zeros(0, int), np.zeros(0, bool), CATEGORIES)
+    nothing = fit(np.zeros((0, len(TERMS)), np.float32), np.zeros(0, int), np.zeros(0, bool), CATEGORIES)
     assert nothing.logits(terms_of(entries, scale), entries.category) == pytest.approx(entries.logit, abs=1e-5)
     assert fit_line(np.zeros(0), np.zeros(0, bool))(np.array([0.3, 0.9])) == pytest.approx([0.3, 0.9])
 
@@ -98,7 +101,7 @@ def test_score_and_evidence_never_count_against():
     entries, _, scale = made_up()
     against = entries.logit < 0
     found = fit(terms_of(entries, scale), entries.category, against, CATEGORIES)
-    assert (found.weights[1:5] >= 0).all()
+    assert (found.weights[1:6] >= 0).all()
 
 
 def test_no_label_teaches_the_calibrator_that_scores_it():

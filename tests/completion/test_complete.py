@@ -17,8 +17,8 @@ from fewtags.completion.suggestions import read_suggestions
 from fewtags.data import open_data
 from fewtags.errors import UserError
 from fewtags.labels.hide import hide
+from tests.command import fewtags as command
 from tests.conftest import COLOURS, TINY, write_colours
-from tests.test_cli import fewtags as command
 
 ANY = Wanted(precision=0.5, confidence=0.5)
 """So low that even a random backbone fills something."""

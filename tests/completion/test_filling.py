@@ -41,7 +41,7 @@ def test_the_seed_decides_the_folds_and_nothing_else_is_random():
 
 def test_nothing_held_out_fills_what_the_model_is_sure_of():
     asked, _ = question(world(), 1)
-    nothing = Entries(*(np.zeros(0, int), *(np.zeros(0, np.float32) for _ in range(3))))
+    nothing = Entries(*(np.zeros(0, int), *(np.zeros(0, np.float32) for _ in range(4))))
     asked = dataclasses.replace(asked, held=nothing, present=np.zeros(0, bool))
     found = probabilities(asked)
     assert found.fill == pytest.approx(asked.fill.logit)

@@ -20,9 +20,9 @@ from fewtags.processes import together
 from fewtags.recipe import Recipe
 from fewtags.training.run import train
 from tests.benchmarks.test_gpu_ready import OPTIONS
+from tests.command import as_yaml
 from tests.conftest import TINY
 from tests.processes.shares import MOMENTS, stepped
-from tests.test_cli import _yaml
 
 RUN = TINY | {"method": "hst", "known": 0.5, "dropout": 0.0, "batch_size": 8, "epochs": 3}
 
@@ -136,7 +136,7 @@ def runs(folder: Path) -> dict[str, Any]:
 
 def commands(folder: Path) -> dict[str, Any]:
     """`train` to its end, report included, which one process writes alone: the last task, as the others leave."""
-    size, settings = together.size(), [f"--set={name}={_yaml(value)}" for name, value in RUN.items()]
+    size, settings = together.size(), [f"--set={name}={as_yaml(value)}" for name, value in RUN.items()]
     if size == 2:
         out = str(folder / "commands")
         app(["train", str(folder / "data"), *settings, "--set=epochs=1", "--out", out], standalone_mode=False)

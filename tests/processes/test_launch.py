@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from fewtags.processes import launch
+from tests.command import fresh_fewtags as fewtags
+from tests.command import tiny_settings
 from tests.conftest import obey_ctrl_c
-from tests.test_cli import fewtags
 
 
 def copies(monkeypatch: pytest.MonkeyPatch, code: str, count: int = 2) -> int:
@@ -60,9 +61,8 @@ def test_predict_with_two_processes_of_its_own(trained: Path, colours: Path, tmp
 @pytest.mark.torture
 def test_torchrun_and_ctrl_c(colours: Path, tmp_path: Path):
     """torchrun trains a run; another is interrupted and goes on with another number of processes."""
-    from tests.test_cli import settings
 
-    arguments = ["train", str(colours), "--method", "hst", "--known", "0.5", *settings()]
+    arguments = ["train", str(colours), "--method", "hst", "--known", "0.5", *tiny_settings()]
     torchrun = [
         sys.executable,
         "-m",

@@ -19,8 +19,8 @@ from fewtags.reproduction.record import read_record
 from fewtags.reproduction.reproduce import Report, score_gap
 from fewtags.reproduction.terminal import verdict
 from fewtags.training.folder import RunFolder
+from tests.command import fewtags as command
 from tests.conftest import TINY, write_colours
-from tests.test_cli import fewtags as command
 
 NOT_REPRODUCED = 3
 

@@ -21,7 +21,7 @@ import fewtags
 from fewtags.errors import UserError
 from fewtags.serve import run
 from fewtags.serve.run import check_installed, check_token, is_loopback, opening_lines, taken_port
-from tests.test_cli import fewtags as command
+from tests.command import fewtags as command
 
 WITHOUT_TORCH = """
 import sys

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 
 from fewtags.files import write_text
+from tests.nursery import Nursery
 from tests.torture.cases import Benchmark, Caching, Case, Complete, Train, Workshop
 from tests.torture.kills import Tally, torture
-from tests.torture.nursery import Nursery
 from tests.torture.reviewing import Review
 
 KILLS: dict[type[Case], int] = {Complete: 24, Review: 26, Caching: 20, Train: 26, Benchmark: 12}

@@ -18,8 +18,8 @@ import yaml
 from fewtags.benchmark.results import COST
 from fewtags.recipe import Recipe
 from tests.conftest import TINY, write_colours
+from tests.nursery import Job, Nursery
 from tests.torture.files_left import files
-from tests.torture.nursery import Job, Nursery
 
 TIMES = ["seconds", "training_seconds", "peak_memory_gib"]
 """Figures that no two runs share."""
@@ -55,7 +55,8 @@ class Workshop:
         die: tuple[int, str] | None = None,
         **how: Any,
     ) -> Job:
-        return self.nursery.start(arguments, place / "log.txt", cache or self.cache, die, **how)
+        environment = {"FEWTAGS_CACHE": str(cache or self.cache), "COLUMNS": "200"}
+        return self.nursery.start(arguments, place / "log.txt", environment, die=die, **how)
 
 
 class Case:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.torture import nursery
+from tests import nursery
 from tests.torture.cases import Case
 from tests.torture.files_left import files, passing, unreadable
 

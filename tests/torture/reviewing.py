@@ -15,10 +15,10 @@ from typing import Any
 from fewtags.completion.suggestions import read_suggestions
 from fewtags.review.decisions import standing
 from fewtags.review.queue import STATES
+from tests.nursery import LONGEST, Job
 from tests.review.browser import free_port
 from tests.torture.cases import Case, Workshop, digest
 from tests.torture.files_left import copy_of
-from tests.torture.nursery import LONGEST, Job
 
 SINGLE = 40
 """Answers given one by one; the rest are answered in one bulk."""

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.nursery import Job, Nursery
 from tests.torture.__main__ import KILLS, into_page, summary
 from tests.torture.cases import Benchmark, Caching, Case, Complete, Train, Workshop
 from tests.torture.disks import remount, small_disk
 from tests.torture.files_left import passing, unreadable
 from tests.torture.kills import Tally, torture
-from tests.torture.nursery import Job, Nursery
 from tests.torture.reviewing import Review
 
 

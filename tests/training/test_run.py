@@ -21,9 +21,9 @@ from fewtags.training import run as run_module
 from fewtags.training.callbacks import EpochFiles, checkpoints, epoch_line
 from fewtags.training.folder import RunFolder
 from fewtags.training.prepare import limited, prepare_labels, random_folds, resolved
+from tests.command import fewtags as command
+from tests.command import tiny_settings
 from tests.conftest import TINY, write_colours
-from tests.test_cli import fewtags as command
-from tests.test_cli import settings
 
 KNOWN = 0.4
 
@@ -58,7 +58,7 @@ def test_hidden_and_test_labels_never_reach_training(method: str, tmp_path: Path
     data = write_colours(tmp_path / "data")
     runs = []
     for name in ("before", "after"):
-        arguments = ["--method", method, "--known", KNOWN, "--seed", 5, *settings(), "--out", tmp_path / name]
+        arguments = ["--method", method, "--known", KNOWN, "--seed", 5, *tiny_settings(), "--out", tmp_path / name]
         answer = command("train", data, *arguments)
         assert answer.returncode == 0, answer.stderr
         runs.append(tmp_path / name)

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 120.0
 LOOK_EVERY = 0.005
 HALF, WHOLE, MOVED = "half", "whole", "moved"
@@ -57,23 +58,28 @@ class Job:
 
 class Nursery:
     def __init__(self) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-        command = [sys.executable, "-m", "tests.torture.nursery"]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "tests.nursery"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
 
     def start(
         self,
-        arguments: list[Any],
+        arguments: Sequence[Any],
         log: Path,
-        cache: Path,
+        environment: dict[str, str],
+        errors: Path | None = None,
+        cwd: Path | None = None,
         die: tuple[int, str] | None = None,
         stops_slowly: bool = False,
     ) -> Job:
-        """`fewtags ARGUMENTS` in a process of its own. `die`: it kills itself at its n-th write of a file."""
+        """`fewtags ARGUMENTS` in a process of its own; `errors`: where it writes what does not go to the log.
+
+        `die`: it kills itself at its n-th write of a file.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
-        job = {"arguments": [*map(str, arguments)], "log": str(log), "cache": str(cache), "die": die}
-        job["stops_slowly"] = stops_slowly
+        job = {"arguments": [*map(str, arguments)], "log": str(log), "errors": str(errors or log), "die": die}
+        job |= {"environment": os.environ | environment, "cwd": str(cwd or ROOT), "stops_slowly": stops_slowly}
         return Job(self, self.ask(job), log, time.perf_counter())
 
     def ask(self, question: dict[str, Any]) -> Any:
@@ -155,10 +161,11 @@ def _be_command(job: dict[str, Any]) -> NoReturn:
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.environ["FEWTAGS_CACHE"] = job["cache"]
+    os.dup2(_emptied(job["log"]), 1)
+    os.dup2(1 if job["errors"] == job["log"] else _emptied(job["errors"]), 2)
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    os.chdir(job["cwd"])
     _fork_workers_of_sweeps()
     moved = moves_counted(*(job["die"] or (0, "")))
     if job["stops_slowly"]:
@@ -166,6 +173,10 @@ def _be_command(job: dict[str, Any]) -> NoReturn:
     code = _run(job["arguments"])
     Path(f"{job['log']}.writes").write_text(str(len(moved)))
     os._exit(code)
+
+
+def _emptied(file: str) -> int:
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
 
 def _run(arguments: list[str]) -> int:

@@ -1,0 +1,75 @@
+"""A linear layer that learns from known labels alone, before anything is filled in.
+
+With a frozen backbone its pooled maps never change, so the layer can be trained on them in seconds, and then says
+which unknown entries are the surest. What it says does not depend on any label that is filled later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fewtags.batch import Batch
+from fewtags.losses.partial_bce import partial_bce
+from fewtags.nn.classifier import PooledClassifier
+from fewtags.processes.together import all_rows
+from fewtags.recipe import Recipe
+
+MOST_IMAGES = 50_000
+"""More would not make a linear layer better, and their pooled maps are held in memory."""
+
+
+class Pooled(NamedTuple):
+    """n training images."""
+
+    maps: Tensor
+    """(n, channels)"""
+    labels: Tensor
+    """(n, C) int8 of -1, 0, +1."""
+    targets: Tensor
+    """(n, C) int8: `labels`, and -1 where an unknown entry is a weak absent."""
+    weights: Tensor | None
+    """(n, C) of the targets; None: all 1."""
+
+
+@torch.no_grad()
+def pooled(batches: Iterable[tuple[Batch, dict[str, Tensor]]], images: int) -> Pooled:
+    """What a walk over all `images` shows, of every k-th where there are too many; "pooled" is (B, channels)."""
+    every = -(-images // MOST_IMAGES)
+    maps, labels, targets, weights = [], [], [], []
+    for batch, outputs in batches:
+        chosen = batch.image_index % every == 0
+        maps.append(outputs["pooled"][chosen].float())
+        labels.append(batch.labels[chosen].to(torch.int8))
+        targets.append(batch.targets[chosen].to(torch.int8))
+        weights += [] if batch.weights is None else [batch.weights[chosen]]
+    together = [all_rows(torch.cat(parts)) for parts in (maps, labels, targets)]
+    return Pooled(together[0], together[1], together[2], all_rows(torch.cat(weights)) if weights else None)
+
+
+def learn(layer: PooledClassifier, images: Pooled, recipe: Recipe) -> None:
+    """As many epochs as the recipe has, with AdamW and a learning rate that falls to 0 along a cosine."""
+    if layer.centred:
+        layer.mean.copy_(images.maps.mean(0))
+    x, draw = images.maps - layer.mean, torch.Generator().manual_seed(recipe.seed)
+    weight, bias = (part.detach().clone().requires_grad_() for part in (layer.weight, layer.bias))
+    groups: list[dict[str, Any]] = [{"params": [weight]}, {"params": [bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.shortcut_lr, weight_decay=recipe.weight_decay)
+    steps = recipe.epochs * -(-len(x) // recipe.batch_size)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(recipe.epochs):
+        for rows in torch.randperm(len(x), generator=draw).to(x.device).split(recipe.batch_size):
+            weights = None if images.weights is None else images.weights[rows]
+            logits = functional.linear(x[rows], weight, bias)
+            loss = partial_bce(logits, images.targets[rows].float(), recipe.known_normalization, weights)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
