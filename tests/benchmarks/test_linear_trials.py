@@ -48,5 +48,5 @@ def test_it_runs_and_scores_every_trial(colours, capsys: pytest.CaptureFixture[s
         == 0
     )
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
-    assert len(rows) == 19
+    assert len(rows) == 23
     assert all(0 < float(value) <= 100 for _, value in rows)
