@@ -223,7 +223,7 @@ class Recipe(BaseModel):
     share of the present labels that are hidden, by the known ones' base rate; 0 (paper): none."""
     plain_beside: bool = True
     """hst: a layer like `plain` beside the network that learns from known labels alone. No filled label confirms
-    itself in its scores, so they choose the labels of `own_share`, and `complete` hears them too."""
+    itself in its scores, so they choose the labels of `own_share`; `complete` shows what they alone would fill."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 

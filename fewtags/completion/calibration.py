@@ -1,10 +1,12 @@
 """From a score and evidence to a probability that can be believed, fitted on labels held out of training.
 
-    logit P(present) = b + o_c + a₊·softplus(z) - a₋·softplus(-z) + w_p·plain + w_i·intra + w_x·cross + w_r·rate_c
+    logit P(present) = b + o_c + a₊·softplus(z) - a₋·softplus(-z) + w_r·rate_c
+                       + (1 - σ(z))·(w_i·intra + w_x·cross) + σ(z)·(v_i·intra + v_x·cross)
 
 z is the classifier's logit; with a₊ = a₋ = 1 and all else 0 the two softplus terms are z itself. That is where
 the fit is drawn to when labels are few (a Gaussian prior); the offsets o_c of the categories are drawn to 0.
-plain is the logit of a linear layer that no filled label has taught: those raise z for right and wrong ones alike.
+Evidence has one weight where the score says no and one where it says yes: fitted on the many entries of the first
+kind, a single one would spoil the order of the few that are filled as present.
 Evidence that is missing counts as average evidence. Weights of score and evidence are never negative.
 """
 
@@ -21,12 +23,13 @@ MOST_ENTRIES = 200_000
 """A larger number of held-out entries is thinned before fitting; it would change nothing but the time."""
 SMALLEST = 1e-4
 """Evidence is kept this far from 0 and 1, so that its logit is finite."""
-TERMS = ("bias", "above", "below", "plain", "intra", "cross", "rate")
-AIM = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-SPREAD = np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25])
+TERMS = ("bias", "above", "below", "intra if no", "intra if yes", "cross if no", "cross if yes", "rate")
+AIM = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+SPREAD = np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25])
 """How far each weight is believed to be from AIM, as a standard deviation."""
 OFFSET_SPREAD = 0.5
-INTRA, CROSS = TERMS.index("intra"), TERMS.index("cross")
+INTRA, CROSS = slice(3, 5), slice(5, 7)
+"""Where TERMS has each kind of evidence."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Entries:
     category: np.ndarray
     logit: np.ndarray
     plain: np.ndarray
-    """The logit of the linear layer that learned from known labels alone."""
+    """The logit of the linear layer that learned from known labels alone: to compare with, no evidence."""
     intra: np.ndarray
     cross: np.ndarray
 
@@ -83,14 +86,15 @@ def terms_of(entries: Entries, scale: Scale) -> np.ndarray:
     z = entries.logit.astype(np.float64)
     intra = logit(np.clip(entries.intra, SMALLEST, 1 - SMALLEST)) - scale.intra_mean
     cross = (entries.cross - scale.cross_mean[entries.category]) / scale.cross_spread[entries.category]
-    rate = logit(np.clip(scale.rate, SMALLEST, 1 - SMALLEST))
+    rate, no, yes = logit(np.clip(scale.rate, SMALLEST, 1 - SMALLEST)), expit(-z), expit(z)
     columns = (
         np.ones_like(z),
         np.logaddexp(0, z),
         -np.logaddexp(0, -z),
-        np.nan_to_num(entries.plain, nan=0.0),
-        np.nan_to_num(intra, nan=0.0),
-        np.nan_to_num(cross, nan=0.0),
+        no * np.nan_to_num(intra, nan=0.0),
+        yes * np.nan_to_num(intra, nan=0.0),
+        no * np.nan_to_num(cross, nan=0.0),
+        yes * np.nan_to_num(cross, nan=0.0),
         (rate - rate.mean())[entries.category],
     )
     return np.stack(columns, axis=1).astype(np.float32)
@@ -127,7 +131,7 @@ def fit(terms: np.ndarray, category: np.ndarray, present: np.ndarray, categories
         return float(np.logaddexp(0, wrongness).sum() + 0.5 * (distance**2).sum()), gradient
 
     free, not_negative = (None, None), (0.0, None)
-    bounds = [free, *([not_negative] * 5), free, *([free] * categories)]
+    bounds = [free, *([not_negative] * 6), free, *([free] * categories)]
     found = minimize(surprise, aim, jac=True, method="L-BFGS-B", bounds=bounds).x
     return Calibrator(found[: len(TERMS)], found[len(TERMS) :])
 

@@ -80,8 +80,8 @@ def probabilities(question: Question) -> Probabilities:
     return Probabilities(
         crossfitted(fitted, held, question.held.category, held_folds),
         crossfitted(fitted, fill, question.fill.category, fill_folds),
-        weights[fill_folds, INTRA] * fill[:, INTRA],
-        weights[fill_folds, CROSS] * fill[:, CROSS],
+        (weights[fill_folds, INTRA] * fill[:, INTRA]).sum(1),
+        (weights[fill_folds, CROSS] * fill[:, CROSS]).sum(1),
     )
 
 

@@ -4,7 +4,9 @@ from scipy.special import expit, logit
 
 from fewtags.completion.calibration import (
     AIM,
+    CROSS,
     FOLDS,
+    INTRA,
     OFFSET_SPREAD,
     SPREAD,
     TERMS,
@@ -39,17 +41,16 @@ def made_up(count: int = 200, seed: int = 0):
 
 def test_logits_are_the_written_formula():
     entries, _, scale = made_up()
-    weights, offsets = np.array([0.3, 0.7, 1.2, 0.6, 0.4, 0.5, 0.1]), np.array([0.2, -0.4, 0.1])
+    weights, offsets = np.array([0.3, 0.7, 1.2, 0.4, 0.2, 0.5, 0.6, 0.1]), np.array([0.2, -0.4, 0.1])
     found = Calibrator(weights, offsets).logits(terms_of(entries, scale), entries.category)
     rates = logit(scale.rate)
     for i in range(len(entries)):
         c = entries.category[i]
-        plain = 0 if np.isnan(entries.plain[i]) else float(entries.plain[i])
         intra = 0 if np.isnan(entries.intra[i]) else logit(entries.intra[i]) - scale.intra_mean
         cross = (entries.cross[i] - scale.cross_mean[c]) / scale.cross_spread[c]
         cross = 0 if np.isnan(cross) else cross
         expected = calibrated_logit(
-            weights, offsets[c], float(entries.logit[i]), plain, intra, cross, rates[c] - rates.mean()
+            weights, offsets[c], float(entries.logit[i]), intra, cross, rates[c] - rates.mean()
         )
         assert found[i] == pytest.approx(expected, abs=1e-4)
 
@@ -71,7 +72,8 @@ def test_the_fit_is_the_most_probable_one():
     terms = terms_of(entries, scale)
     found = fit(terms, entries.category, present, CATEGORIES)
     z = entries.logit.astype(float)
-    rows = list(zip(z, *terms[:, 3:].T.astype(float), entries.category, present, strict=True))
+    intra, cross = terms[:, INTRA].sum(1).astype(float), terms[:, CROSS].sum(1).astype(float)
+    rows = list(zip(z, intra, cross, terms[:, -1].astype(float), entries.category, present, strict=True))
 
     def value(weights, offsets):
         return surprise(weights, offsets, rows, AIM, SPREAD, OFFSET_SPREAD)
@@ -81,7 +83,7 @@ def test_the_fit_is_the_most_probable_one():
         for step in (-0.02, 0.02):
             moved = found.weights.copy()
             moved[place] += step
-            if moved[place] >= 0 or place in (0, 6):
+            if moved[place] >= 0 or place in (0, 7):
                 assert value(moved, found.offsets) > best - 1e-4
     for place in range(CATEGORIES):
         for step in (-0.05, 0.05):
@@ -101,7 +103,7 @@ def test_score_and_evidence_never_count_against():
     entries, _, scale = made_up()
     against = entries.logit < 0
     found = fit(terms_of(entries, scale), entries.category, against, CATEGORIES)
-    assert (found.weights[1:6] >= 0).all()
+    assert (found.weights[1:7] >= 0).all()
 
 
 def test_no_label_teaches_the_calibrator_that_scores_it():

@@ -22,15 +22,17 @@ def binomial_tail(accepted, wrong, share):
     return sum(math.comb(accepted, k) * share**k * (1 - share) ** (accepted - k) for k in range(wrong + 1))
 
 
-def calibrated_logit(weights, offset, z, plain, intra, cross, rate):
-    """b + o + a₊ ln(1 + eᶻ) - a₋ ln(1 + e⁻ᶻ) + plain + evidence + rate."""
-    bias, above, below, w_plain, w_intra, w_cross, w_rate = weights
+def calibrated_logit(weights, offset, z, intra, cross, rate):
+    """b + o + a₊ ln(1 + eᶻ) - a₋ ln(1 + e⁻ᶻ) + evidence + rate; evidence by one weight for no and one for yes."""
+    bias, above, below, intra_no, intra_yes, cross_no, cross_yes, w_rate = weights
+    yes = 1 / (1 + math.exp(-z))
+    w_intra, w_cross = (1 - yes) * intra_no + yes * intra_yes, (1 - yes) * cross_no + yes * cross_yes
     score = above * math.log(1 + math.exp(z)) - below * math.log(1 + math.exp(-z))
-    return bias + offset + score + w_plain * plain + w_intra * intra + w_cross * cross + w_rate * rate
+    return bias + offset + score + w_intra * intra + w_cross * cross + w_rate * rate
 
 
 def surprise(weights, offsets, rows, aim, spread, offset_spread):
-    """Negative log posterior; rows of (z, plain, intra, cross, rate, category, present)."""
+    """Negative log posterior; rows of (z, intra, cross, rate, category, present)."""
     total = 0.0
     for *parts, category, present in rows:
         p = sigmoid(calibrated_logit(weights, offsets[category], *parts))
