@@ -19,6 +19,8 @@ from fewtags.nn.classifier import PooledClassifier
 from fewtags.processes.together import all_rows
 from fewtags.recipe import Recipe
 
+EPOCHS = 8
+"""However long the network trains: more than these, and the layer overfits few labels."""
 MOST_IMAGES = 50_000
 """More would not make a linear layer better, and their pooled maps are held in memory."""
 
@@ -52,16 +54,16 @@ def pooled(batches: Iterable[tuple[Batch, dict[str, Tensor]]], images: int) -> P
 
 
 def learn(layer: PooledClassifier, images: Pooled, recipe: Recipe) -> None:
-    """As many epochs as the recipe has, with AdamW and a learning rate that falls to 0 along a cosine."""
+    """AdamW, and a learning rate that falls to 0 along a cosine."""
     if layer.centred:
         layer.mean.copy_(images.maps.mean(0))
     x, draw = images.maps - layer.mean, torch.Generator().manual_seed(recipe.seed)
     weight, bias = (part.detach().clone().requires_grad_() for part in (layer.weight, layer.bias))
     groups: list[dict[str, Any]] = [{"params": [weight]}, {"params": [bias], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=recipe.shortcut_lr, weight_decay=recipe.weight_decay)
-    steps = recipe.epochs * -(-len(x) // recipe.batch_size)
+    steps = EPOCHS * -(-len(x) // recipe.batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(recipe.epochs):
+    for _ in range(EPOCHS):
         for rows in torch.randperm(len(x), generator=draw).to(x.device).split(recipe.batch_size):
             weights = None if images.weights is None else images.weights[rows]
             logits = functional.linear(x[rows], weight, bias)
