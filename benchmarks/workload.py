@@ -47,6 +47,7 @@ AS_PRINTED: dict[str, object] = {
     "pool_map": False,
     "pair_prior": False,
     "own_share": 0.0,
+    "plain_beside": False,
     "contrast_queue": 0,
     "threshold_labels": "all",
 }
