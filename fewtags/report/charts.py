@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from fewtags.report.labels import spread
 from fewtags.report.palette import MODULES, STAND_INS, themed
 
 POINTS_PER_INCH = 72
@@ -61,7 +62,7 @@ def draw_shares(axes: Axes, lines: dict[str, pd.Series], warmup: int, colours: d
         dashes = "-" if name == "intra" else (0, (5, 2))
         axes.plot(line.index, line, color=colours[name], linewidth=2.2, linestyle=dashes)
         axes.plot(line.index[-1], line.iloc[-1], "o", color=colours[name], markersize=5)
-    heights = _spread([float(line.iloc[-1]) for line in drawn.values()], gap=0.14)
+    heights = spread([float(line.iloc[-1]) for line in drawn.values()], gap=0.14)
     for (name, line), height in zip(drawn.items(), heights, strict=True):
         _name_at_end(axes, f"{name} {line.iloc[-1]:.2f}", height, colours[name])
 
@@ -163,14 +164,6 @@ def _name_at_end(axes: Axes, text: str, height: float, colour: str) -> None:
     axes.annotate(
         text, (1.01, height), xycoords=("axes fraction", "data"), color=colour, va="center", annotation_clip=False
     )
-
-
-def _spread(heights: list[float], gap: float) -> list[float]:
-    """At most two label heights, moved apart when they would overlap."""
-    if len(heights) < 2 or abs(heights[0] - heights[1]) >= gap:
-        return heights
-    middle, direction = sum(heights) / 2, 1 if heights[0] >= heights[1] else -1
-    return [middle + direction * gap / 2, middle - direction * gap / 2]
 
 
 def _in_words(lines: dict[str, pd.Series]) -> str:

@@ -1,3 +1,4 @@
+import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -81,3 +82,10 @@ def test_text_and_marks_stand_out_from_the_page_in_both_themes():
         assert contrast(theme["muted"], theme["paper"]) > 4.5
         for name in theme.keys() - {"paper", "line"}:
             assert contrast(theme[name], theme["paper"]) > 2.7, name
+
+
+def test_three_lines_that_end_together_are_named_apart():
+    svg = precision_chart({"intra": LINE, "cross": LINE - 0.01, "own": LINE - 0.02})
+    heights = [float(y) for y in re.findall(r'<text [^>]*y="([-\d.]+)"[^>]*>(?:intra|cross|own) ', svg)]
+    assert len(heights) == 3
+    assert min(abs(a - b) for a, b in itertools.combinations(heights, 2)) > 10
