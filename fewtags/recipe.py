@@ -137,6 +137,8 @@ class Recipe(BaseModel):
     """Dropout on the category features and before the scores."""
     shortcut: bool = True
     """Add a linear layer on the pooled map to the logits; the graph branch then starts small."""
+    shortcut_peak: Share = 0.2
+    """How much of the shortcut's score is that of the image's best place; the rest is the mean over all places."""
     first_scores: Literal["base_rates", "undecided"] = "base_rates"
     """Where scores start: at each category's share of the known labels, or at ½."""
     centre_pooled: bool = True
@@ -224,6 +226,9 @@ class Recipe(BaseModel):
     plain_beside: bool = True
     """hst: a layer like `plain` beside the network that learns from known labels alone. No filled label confirms
     itself in its scores, so they choose the labels of `own_share`; `complete` shows what they alone would fill."""
+    discriminant_share: Share = 0.3
+    """hst with `plain_beside` and a frozen backbone: how much of the score is that of a linear discriminant, made
+    of the mean image of each category's known and own-filled present labels; 0 (paper): none."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 

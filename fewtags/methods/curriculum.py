@@ -49,7 +49,7 @@ class Curriculum(Plain):
         outputs = super().forward(maps)
         if self.second is None:
             return outputs
-        first, second = outputs["logits"], self.second(maps.mean((2, 3)))
+        first, second = outputs["logits"], self.second(maps)
         return {"logits": (first + second) / 2, "first": first, "second": second}
 
     def losses(self, outputs: dict[str, Tensor], batch: Batch, moment: Moment) -> Step:

@@ -9,7 +9,7 @@ from torch import Tensor
 from fewtags.methods.base import Method, ParameterGroup, Setting
 from fewtags.methods.ssgrl import shortcut_apart
 from fewtags.nn.category_features import register_words
-from fewtags.nn.classifier import pooled_classifier
+from fewtags.nn.classifier import shortcut_of
 from fewtags.nn.dropout import Dropout
 from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import conditional_graph
@@ -31,14 +31,14 @@ class GcnMl(Method):
         self.register_buffer("edges", convolution_adjacency(graph, recipe.edge_threshold, recipe.edge_weight))
         self.convolutions = GraphConvolutions(self.words.shape[1], recipe.gcn_size, setting.channels)
         self.dropout = Dropout(recipe.dropout)
-        self.shortcut = pooled_classifier(recipe, setting.channels, setting.labels) if recipe.shortcut else None
+        self.shortcut = shortcut_of(recipe, setting.channels, setting.labels)
         if recipe.shortcut:
             self.convolutions.start_small()
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
         logits = self.dropout(maps.amax((2, 3))) @ self.classifiers().T
         if self.shortcut is not None:
-            logits = logits + self.shortcut(maps.mean((2, 3)))
+            logits = logits + self.shortcut(maps)
         return {"logits": logits}
 
     def classifiers(self) -> Tensor:

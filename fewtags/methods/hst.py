@@ -3,7 +3,8 @@
 Within an image, labels that go together (`intra`); across images, likeness to a category's prototypes (`cross`).
 Both decide by thresholds that learn themselves from the known labels. Ours, not the paper's: the surest entries by
 own score (`own`), that of a linear layer beside the network which sees known labels alone (`plain`); with a frozen
-backbone it has learned before the first epoch.
+backbone it has learned before the first epoch. There, a discriminant of the categories' mean images, filled labels
+among them, has a share in the scores.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import torch
 from torch import Tensor
 
 from fewtags.batch import Batch
-from fewtags.methods.base import Batches, Method, Moment, ParameterGroup, Setting, Step
+from fewtags.methods.base import Batches, Moment, ParameterGroup, Setting, Step
 from fewtags.methods.ssgrl import Ssgrl, shortcut_apart, without
 from fewtags.nn.classifier import pooled_classifier
 from fewtags.transfer import plain_first
 from fewtags.transfer.cross_transfer import CrossTransfer
+from fewtags.transfer.discriminant import set_discriminant
 from fewtags.transfer.intra_transfer import IntraTransfer
 from fewtags.transfer.own_transfer import OwnTransfer
 from fewtags.transfer.walk import Walker, renewal_due, walk
@@ -34,6 +36,9 @@ class Hst(Ssgrl):
         self.plain = pooled_classifier(recipe, setting.channels, setting.labels) if recipe.plain_beside else None
         if self.plain is not None:
             self.plain.requires_grad_(not self.plain_first)
+        self.discriminant = None
+        if self.plain_first and recipe.discriminant_share:
+            self.discriminant = pooled_classifier(recipe, setting.channels, setting.labels).requires_grad_(False)
         follows = not self.plain_first
         self.own = OwnTransfer(recipe.own_share, setting.labels, follows) if recipe.own_share else None
         self.images = len(setting.labels)
@@ -50,11 +55,19 @@ class Hst(Ssgrl):
         return tuple(self.transfers) + (() if self.own is None else ("own",))
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
-        """What `ssgrl` gives, and "plain" (B, C): scores of the layer that learns from known labels alone."""
+        """What `ssgrl` gives, and
+
+        - "plain" (B, C): scores of the layer that learns from known labels alone;
+        - "network" (B, C): what is trained; in "logits" the discriminant has its share.
+        """
         outputs = super().forward(maps)
+        outputs["network"] = outputs["logits"]
         if self.plain is not None:
             outputs["pooled"] = maps.detach().mean((2, 3))
-            outputs["plain"] = self.plain(outputs["pooled"])
+            outputs["plain"] = self.plain(maps.detach())
+        if self.discriminant is not None:
+            beside = self.discriminant.of_pooled(outputs["pooled"])
+            outputs["logits"] = torch.lerp(outputs["network"], beside, self.recipe.discriminant_share)
         return outputs
 
     def before_training(self, batches: Batches) -> None:
@@ -63,11 +76,17 @@ class Hst(Ssgrl):
             return
         seen = plain_first.pooled(batches(), self.images)
         plain_first.learn(self.plain, seen, self.recipe)
+        scores, present = self.plain.of_pooled(seen.maps), seen.labels > 0
         if self.own is not None:
-            self.own.set_cuts(self.plain(seen.maps), seen.labels)
+            self.own.set_cuts(scores, seen.labels)
+            present = present | self.own.passing(scores, seen.labels)
+        if self.discriminant is not None:
+            set_discriminant(self.discriminant, seen.maps, present, scores)
 
     def losses(self, outputs: dict[str, Tensor], batch: Batch, moment: Moment) -> Step:
-        step = Method.losses(self, outputs, batch, moment)
+        """The network learns by itself: a discriminant that helped it to a score would leave it less to learn."""
+        logits = outputs["network"]
+        step = Step({"known": self.classification(logits, batch)})
         if self.plain is not None and not self.plain_first:
             step.terms["plain"] = self.classification(outputs["plain"], batch)
         taken = torch.zeros_like(batch.labels, dtype=torch.bool)
@@ -81,13 +100,13 @@ class Hst(Ssgrl):
             step.terms[name] = part.loss
             if part.threshold_loss is not None:
                 step.terms[f"threshold_{name}"] = part.threshold_loss
-            step.terms[f"pseudo_{name}"] = self.pseudo_loss(outputs["logits"], batch, proposed)
+            step.terms[f"pseudo_{name}"] = self.pseudo_loss(logits, batch, proposed)
         if self.own is not None:
-            scores = outputs["logits"] if self.plain is None else outputs["plain"]
+            scores = logits if self.plain is None else outputs["plain"]
             sure = self.plain_first or moment.epoch >= self.recipe.warmup_epochs
             proposed = self.own(scores, batch) & ~taken & sure
             step.proposals["own"] = proposed
-            step.terms["pseudo_own"] = self.pseudo_loss(outputs["logits"], batch, proposed)
+            step.terms["pseudo_own"] = self.pseudo_loss(logits, batch, proposed)
         return step
 
     def loss_weights(self, moment: Moment) -> dict[str, float]:
@@ -104,7 +123,7 @@ class Hst(Ssgrl):
         thresholds = [p for transfer in self.transfers.values() for p in transfer.threshold.parameters()]
         groups = [
             ParameterGroup(group.name, without(group.parameters, thresholds), group.lr)
-            for group in shortcut_apart(self, self.tagger.shortcut, self.plain)
+            for group in shortcut_apart(self, self.tagger.shortcut, self.plain, self.discriminant)
         ]
         drag = self.recipe.thresholds == "released"
         lr = self.recipe.head_lr if drag else self.recipe.threshold_lr

@@ -17,7 +17,7 @@ class Plain(Method):
         self.linear = pooled_classifier(setting.recipe, setting.channels, setting.labels)
 
     def forward(self, maps: Tensor) -> dict[str, Tensor]:
-        return {"logits": self.linear(maps.mean((2, 3)))}
+        return {"logits": self.linear(maps)}
 
     def parameter_groups(self) -> list[ParameterGroup]:
         return [ParameterGroup("shortcut", list(self.parameters()), self.recipe.shortcut_lr)]

@@ -16,4 +16,5 @@ class Sst(Hst):
         "threshold_labels": "all",
         "own_share": 0.0,
         "plain_beside": False,
+        "discriminant_share": 0.0,
     }

@@ -37,7 +37,7 @@ SCALE = frozenset(
 )
 """Settings in which the recipes differ because of the data, the machine or the size of the network."""
 
-WITHOUT_OWN: Mapping[str, Any] = {"own_share": 0.0, "plain_beside": False}
+WITHOUT_OWN: Mapping[str, Any] = {"own_share": 0.0, "plain_beside": False, "discriminant_share": 0.0}
 """The paper's modules are taken apart without what ours adds to them."""
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fewtags.labels.base_rates import base_rates
 from fewtags.nn.dropout import Dropout
@@ -18,11 +19,13 @@ SMALL_START = 0.1
 
 
 class PooledClassifier(nn.Linear):
-    """A linear classifier of pooled maps x: (B, channels) → logits (B, C), W (x - mean) + b; W starts at 0.
+    """Maps (B, channels, H, W), pooled to x → logits (B, C): W (x - mean) + b; W starts at 0.
 
     - b starts at `scores` (C,), such as the categories' base rates. From 0, W first learns what only b should say:
       the pooled map is positive everywhere, so every weight falls together to make all scores low.
     - `centred`: the mean of the maps seen in training is taken off. W then says how an image differs from others.
+    - `peak`: so much of a score is that of the image's best place, the rest the mean over all places. A small
+      thing fills one place of many.
     """
 
     mean: Tensor
@@ -30,18 +33,27 @@ class PooledClassifier(nn.Linear):
     """Images behind the mean, at most `IMAGES_REMEMBERED`."""
     category_axes: ClassVar = {"weight": (0,), "bias": (0,)}
 
-    def __init__(self, channels: int, scores: Tensor, centred: bool):
+    def __init__(self, channels: int, scores: Tensor, centred: bool, peak: float = 0.0):
         super().__init__(channels, len(scores))
-        self.centred = centred
+        self.centred, self.peak = centred, peak
         self.register_buffer("mean", torch.zeros(channels))
         self.register_buffer("seen", torch.zeros(()))
         with torch.no_grad():
             self.weight.zero_()
             self.bias.copy_(scores)
 
-    def forward(self, pooled: Tensor) -> Tensor:
+    def forward(self, maps: Tensor) -> Tensor:
+        pooled = maps.mean((2, 3))
         if self.centred and self.training and self.weight.requires_grad:
             self._remember(pooled.detach())
+        scores = self.of_pooled(pooled)
+        if not self.peak:
+            return scores
+        places = functional.conv2d(maps, self.weight[:, :, None, None])  # (B, C, H, W)
+        return scores + self.peak * (places.amax((2, 3)) - places.mean((2, 3)))
+
+    def of_pooled(self, pooled: Tensor) -> Tensor:
+        """(B, channels) → logits (B, C), without the peak's share."""
         return super().forward(pooled - self.mean)
 
     @torch.no_grad()
@@ -52,9 +64,14 @@ class PooledClassifier(nn.Linear):
         self.mean.lerp_(total(pooled.float().sum(0)) / count, count / self.seen)
 
 
-def pooled_classifier(recipe: Recipe, channels: int, labels: Tensor) -> PooledClassifier:
+def pooled_classifier(recipe: Recipe, channels: int, labels: Tensor, peak: float = 0.0) -> PooledClassifier:
     """The linear layer on the pooled map: plain's classifier, and the shortcut of others."""
-    return PooledClassifier(channels, first_scores(recipe, labels), recipe.centre_pooled)
+    return PooledClassifier(channels, first_scores(recipe, labels), recipe.centre_pooled, peak)
+
+
+def shortcut_of(recipe: Recipe, channels: int, labels: Tensor) -> PooledClassifier | None:
+    """What networks with more to say add to their scores."""
+    return pooled_classifier(recipe, channels, labels, recipe.shortcut_peak) if recipe.shortcut else None
 
 
 def first_scores(recipe: Recipe, labels: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from fewtags.nn.category_features import SemanticAttention, SemanticDecoupling
-from fewtags.nn.classifier import CategoryClassifier, first_scores, pooled_classifier
+from fewtags.nn.classifier import CategoryClassifier, first_scores, shortcut_of
 from fewtags.nn.dropout import Dropout
 from fewtags.nn.graph_convolution import GraphConvolutions, convolution_adjacency
 from fewtags.nn.label_graph import GatedGraph, conditional_graph
@@ -39,7 +39,7 @@ class CategoryTagger(nn.Module):
         self.register_buffer("adjacency", conditional_graph(labels, recipe.graph, recipe.graph_smoothing))
         self.make_scorer(recipe, first_scores(recipe, labels))
         self.dropout = Dropout(recipe.dropout)
-        self.shortcut = pooled_classifier(recipe, channels, labels) if recipe.shortcut else None
+        self.shortcut = shortcut_of(recipe, channels, labels)
         self.graph_share = 0.5 if recipe.category_features == "sa" else 1.0  # SA averages two classifiers
 
     def make_scorer(self, recipe: Recipe, scores: Tensor) -> None:
@@ -50,7 +50,7 @@ class CategoryTagger(nn.Module):
         features, attention, map_logits = self.category_features(maps)  # (B, C, D), (B, C, H, W), (B, C)?
         beside = features.new_zeros(features.shape[:2]) if map_logits is None else map_logits / 2
         if self.shortcut is not None:
-            beside = beside + self.shortcut(maps.mean((2, 3)))
+            beside = beside + self.shortcut(maps)
         logits = self.logits(features, beside)
         return {"logits": logits, "features": features, "beside": beside, "attention": attention}
 

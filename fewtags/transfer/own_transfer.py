@@ -53,7 +53,11 @@ class OwnTransfer(nn.Module):
             seen = total(self._binned(logits.float(), batch.labels == 0))
             self.counts.mul_(max(0.0, 1 - images / self.memory)).add_(seen)
             self._cut()
-        return pseudo_labels(batch.labels, logits >= self.cuts).bool()
+        return self.passing(logits, batch.labels)
+
+    def passing(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Logits and labels (n, C) → (n, C) bool."""
+        return pseudo_labels(labels, logits >= self.cuts).bool()
 
     @torch.no_grad()
     def set_cuts(self, logits: Tensor, labels: Tensor) -> None:
