@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ from fewtags.training.prepare import backbone_maps, make_backbone, prepare_label
 EPOCHS, BATCH, WARM_UP, FOLDS = 8, 64, 2, 5
 Choice = Callable[[Tensor], Tensor]
 """Scores (n, C) → (n, C) bool: what to fill as present."""
+Trial = Callable[[str, Recipe], dict[str, float]]
+"""Data and recipe of a seed → what was tried and what came of it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Layer:
         return pooled @ self.weight + self.bias
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], trial: Trial | None = None) -> int:
+    """Prints a table row of each thing tried, with a column for each seed."""
+    trial = trial or one_seed
     parser = argparse.ArgumentParser(prog="python -m benchmarks.linear_trials", description=__doc__.split("\n")[0])
     parser.add_argument("data")
     parser.add_argument("--known", type=float, default=0.1)
@@ -67,7 +72,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--development", type=int, default=2000)
     options = parser.parse_args(arguments)
     recipe = Recipe(known=options.known, limit=options.limit, development=options.development, score="development")
-    found = [one_seed(options.data, recipe.replace(seed=seed)) for seed in options.seeds]
+    found = [trial(options.data, recipe.replace(seed=seed)) for seed in options.seeds]
     for name in found[0]:
         print(f"| {name} | " + " | ".join(f"{row[name]:.2f}" for row in found) + " |")
     return 0
@@ -137,8 +142,19 @@ def rankings(images: Images, known: Tensor, rates: Tensor) -> dict[str, float]:
     }
 
 
+class Maps(NamedTuple):
+    train: np.ndarray
+    """(n, views, channels, H, W)"""
+    scored: np.ndarray
+    """(m, 1, channels, H, W)"""
+
+
 def opened(data: str, recipe: Recipe) -> tuple[Images, Tensor]:
     """The images, and the labels (n, C) that are known."""
+    return opened_maps(data, recipe)[1:]
+
+
+def opened_maps(data: str, recipe: Recipe) -> tuple[Maps, Images, Tensor]:
     source = open_data(data)
     prepared = prepare_labels(source, recipe.replace(holdout=0.0))
     where = make_backbone(recipe), recipe
@@ -149,7 +165,7 @@ def opened(data: str, recipe: Recipe) -> tuple[Images, Tensor]:
     assert prepared.hidden is not None
     labels = known + torch.from_numpy(prepared.hidden).float()
     truth = torch.from_numpy(prepared.test.values)
-    return Images(pooled(maps), labels, pooled(scored)[:, 0], truth), known
+    return Maps(maps, scored), Images(pooled(maps), labels, pooled(scored)[:, 0], truth), known
 
 
 def pooled(maps: np.ndarray) -> Tensor:
@@ -202,9 +218,14 @@ def bce(scores: Tensor, labels: Tensor, used: Tensor) -> Tensor:
 
 
 def mean_ap(images: Images, layer: Layer) -> float:
-    scores, truth = layer.scores(images.scored)[0].numpy(), images.truth.numpy() == 1
+    return percent(images, layer.scores(images.scored)[0])
+
+
+def percent(images: Images, scores: Tensor) -> float:
+    """Scores (m, C) of the scored images → mAP in percent."""
+    truth = images.truth.numpy() == 1
     there = truth.any(0)
-    return 100 * float(average_precision_score(truth[:, there], scores[:, there]))
+    return 100 * float(average_precision_score(truth[:, there], scores.numpy()[:, there]))
 
 
 def surer_than(confidence: float) -> Choice:

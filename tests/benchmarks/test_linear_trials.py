@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import linear_trials
+from benchmarks import linear_trials, place_trials
 from benchmarks.linear_trials import co_occurrence, likeness, surest
 
 
@@ -38,15 +38,16 @@ def test_likeness_finds_the_images_that_look_the_same():
     assert scores[group[20:] == 1].min() > scores[group[20:] == 0].max()
 
 
-def test_it_runs_and_scores_every_trial(colours, capsys: pytest.CaptureFixture[str], monkeypatch, tmp_path):
+@pytest.mark.parametrize(("trial", "count"), [(linear_trials.one_seed, 23), (place_trials.one_seed, 17)])
+def test_it_runs_and_scores_every_trial(trial, count, colours, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path))
     monkeypatch.setattr(linear_trials, "EPOCHS", 3)
     assert (
         linear_trials.main(
-            [str(colours), "--known", "0.6", "--seeds", "0", "--limit", "36", "--development", "12"]
+            [str(colours), "--known", "0.6", "--seeds", "0", "--limit", "36", "--development", "12"], trial
         )
         == 0
     )
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
-    assert len(rows) == 23
+    assert len(rows) == count
     assert all(0 < float(value) <= 100 for _, value in rows)
