@@ -20,10 +20,10 @@ from fewtags.errors import UserError
 from fewtags.methods import METHODS
 from fewtags.methods.variants import VARIANTS
 from fewtags.recipe import Recipe
-from fewtags.training.folder import RunFolder
+from fewtags.training.folder import PREDICTIONS, RunFolder
 
 LOG = "log.txt"
-KEPT = {LOG, "metrics.json", "recipe.yaml", "history.csv"}
+KEPT = {LOG, "metrics.json", "recipe.yaml", "history.csv", PREDICTIONS}
 """Files of a run that stay; the others would fill the disk over hundreds of cells."""
 METHOD_ORDER = (*METHODS, *VARIANTS)
 

@@ -32,7 +32,7 @@ def finish(
     seconds: float,
     device: torch.device,
 ) -> None:
-    """Decision thresholds, weights, labels.json and metrics.json: what makes a run folder complete.
+    """Decision thresholds, weights, labels.json, predictions and metrics.json: what makes a run folder complete.
 
     Several processes look at the images together; one of them writes.
     """
@@ -41,7 +41,8 @@ def finish(
     inputs.backbone.eval().to(device)
     keeper = Keeper(module.method, prepared.train, prepared.known.held_out, prepared.recipe.seed)
     keeper.walk(module.walk_outputs())
-    metrics = _metrics(module, prepared, inputs, files, seconds)
+    scored = len(prepared.test) and prepared.test.known.any()
+    probabilities = predict_test(module, prepared, inputs) if scored else None
     if not together.is_writer():
         return
     thresholds, origin = decision_thresholds(keeper.logits, prepared)
@@ -58,7 +59,9 @@ def finish(
             word_size=word_size(module.method),
         )
     )
-    folder.write_metrics(metrics)
+    if probabilities is not None:
+        folder.write_predictions(prepared.test.images, probabilities)
+    folder.write_metrics(_metrics(prepared, probabilities, files, seconds))
 
 
 def word_size(method: Method) -> int | None:
@@ -87,12 +90,10 @@ def predict_test(module: TrainingModule, prepared: Prepared, inputs: Inputs) -> 
 
 
 def _metrics(
-    module: TrainingModule, prepared: Prepared, inputs: Inputs, files: EpochFiles, seconds: float
+    prepared: Prepared, probabilities: np.ndarray | None, files: EpochFiles, seconds: float
 ) -> dict[str, Any]:
-    recipe = module.recipe
-    scores = {}
-    if len(prepared.test) and prepared.test.known.any():
-        probabilities = predict_test(module, prepared, inputs)
+    recipe, scores = prepared.recipe, {}
+    if probabilities is not None:
         scores = evaluate(probabilities, prepared.test.values, prepared.test.categories)
     return {
         "method": recipe.method,

@@ -1,16 +1,20 @@
 """The run folder: everything that predicting, completing, resuming or reproducing needs, and no pickle.
 
 recipe.yaml · labels.json (categories, data, decision thresholds) · model.safetensors (backbone and method) ·
-metrics.json · history.csv · checkpoints/ · logs/ (TensorBoard) · examples/ · report.html ·
-completion/ (what completing needs: held-out labels with their scores, features of known images)
+test_predictions.parquet · metrics.json · history.csv · checkpoints/ · logs/ (TensorBoard) · examples/ ·
+report.html · completion/ (what completing needs: held-out labels with their scores, features of known images)
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -22,6 +26,7 @@ from fewtags.recipe import Recipe
 from fewtags.untrusted import read_json, refuse_links_outside
 
 MODEL = "model.safetensors"
+PREDICTIONS = "test_predictions.parquet"
 
 
 class Labels(BaseModel):
@@ -83,6 +88,19 @@ class RunFolder:
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         write_text(self.path / "metrics.json", json.dumps(metrics, indent=2))
+
+    def write_predictions(self, images: Sequence[str], probabilities: np.ndarray) -> None:
+        """Of the images that the run was scored on: (images, categories), in the order of labels.json."""
+        values = pa.array(probabilities.astype(np.float32).ravel())
+        rows = pa.FixedSizeListArray.from_arrays(values, probabilities.shape[1])
+        with whole_file(self.path / PREDICTIONS) as draft:
+            pq.write_table(pa.table({"image": list(images), "probabilities": rows}), draft)
+
+    def predictions(self) -> tuple[list[str], np.ndarray]:
+        """The images that the run was scored on, and their probabilities (images, categories)."""
+        table = pq.read_table(self._existing(PREDICTIONS))
+        values = table["probabilities"].combine_chunks().flatten().to_numpy()
+        return table["image"].to_pylist(), values.reshape(len(table), -1)
 
     def save_model(self, backbone: nn.Module, method: nn.Module) -> None:
         parts = {"backbone": backbone, "method": method}

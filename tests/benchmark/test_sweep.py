@@ -73,7 +73,8 @@ def test_results_hold_no_path_and_runs_only_small_files(swept: Path):
     assert "/" not in text
     assert os.uname().nodename not in text.replace("colours", "")
     for run in (swept / "runs").iterdir():
-        assert {path.name for path in run.iterdir()} == {"metrics.json", "recipe.yaml", "history.csv", "log.txt"}
+        kept = {"metrics.json", "recipe.yaml", "history.csv", "log.txt", "test_predictions.parquet"}
+        assert {path.name for path in run.iterdir()} == kept
         assert "epoch 2/2" in (run / "log.txt").read_text()
     assert {path.stem for path in (swept / "recipes").iterdir()} == {"plain", "hst.intra_only", "full_labels"}
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from sklearn.metrics import average_precision_score
 
 import fewtags
 from fewtags.errors import UserError
@@ -66,12 +67,29 @@ def test_hidden_and_test_labels_never_reach_training(method: str, tmp_path: Path
     assert same_tensors(*runs)
     names = set(load_file(runs[0] / "model.safetensors"))
     if method == "hst":
-        wanted = ("adjacency", "intra.threshold.theta", "cross.threshold.theta", "cross.references.0")
+        wanted = (
+            "adjacency",
+            "intra.threshold.theta",
+            "cross.threshold.theta",
+            "cross.references.0",
+            "discriminant",
+        )
         assert all(any(part in name for name in names) for part in wanted)
     thresholds = [json.loads((run / "labels.json").read_text())["decision_thresholds"] for run in runs]
     assert thresholds[0] == thresholds[1]
     scores = [json.loads((run / "metrics.json").read_text())["mAP"] for run in runs]
     assert scores[0] != scores[1]  # the flip did reach the evaluation
+
+
+def test_the_predictions_a_run_was_scored_by_are_kept(tmp_path: Path):
+    data = write_colours(tmp_path / "data")
+    run = fewtags.train(str(data), out=tmp_path / "run", method="plain", known=KNOWN, **TINY)
+    images, probabilities = RunFolder(run).predictions()
+    table = pd.read_csv(data / "labels.csv").set_index("image")
+    assert images == table.index[table["split"] == "test"].tolist()
+    truth = table.loc[images].iloc[:, 1:].to_numpy()
+    precisions = [average_precision_score(truth[:, c], probabilities[:, c]) for c in range(truth.shape[1])]
+    assert 100 * np.mean(precisions) == pytest.approx(RunFolder(run).metrics()["mAP"], abs=1e-3)
 
 
 def test_same_recipe_gives_the_same_run_and_another_seed_another(colours: Path, trained: Path, tmp_path: Path):
