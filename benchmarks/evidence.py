@@ -1,4 +1,4 @@
-"""Tables of what `precision_promise` and `fewtags simulate` found, for docs/completion.md and docs/simulate.md."""
+"""Tables of what `precision_promise`, `claim` and `fewtags simulate` found, for the pages of docs/."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from fewtags.benchmark.table import NOTHING, Cell, Table
+from benchmarks.claim import AVERAGE
+from fewtags.benchmark.table import NOTHING, Cell, Table, p_value, percent, signed
 
 CONFIDENCE = 0.95
 FULL = "full_labels"
@@ -43,6 +44,41 @@ def promise(rows: pd.DataFrame) -> Table:
     ]
     columns = ("side", "promised", "method", "broken", "precision", "found", "by score alone", "nothing filled in")
     return Table("How often the promise was broken", columns, tuple(tuple(map(Cell, line)) for line in lines))
+
+
+def claim(rows: pd.DataFrame) -> Table:
+    """One method against each rival: over seeds, and over draws of the test images."""
+    lines = [
+        (
+            row["known"] if row["known"] == AVERAGE else percent(float(row["known"])),
+            f"`{row['rival']}`",
+            str(row["seeds"]),
+            signed(row["difference"], 2),
+            signed(row["smallest"], 2),
+            p_value(row["t_p"]),
+            p_value(row["t_p_holm"]),
+            f"{signed(row['images_low'], 2)} to {signed(row['images_high'], 2)}",
+            p_value(row["images_p"]),
+        )
+        for row in rows.astype({"known": str}).to_dict("records")
+    ]
+    columns = (
+        "known",
+        "against",
+        "seeds",
+        "ahead by",
+        "at least",
+        "p over seeds",
+        "p, Holm",
+        "95 % over images",
+        "p over images",
+    )
+    methods = " and ".join(rows["method"].unique())
+    return Table(f"{methods} against each rival, mAP", columns, tuple(tuple(map(_code, line)) for line in lines))
+
+
+def _code(text: str) -> Cell:
+    return Cell(text.strip("`"), code=text.startswith("`"))
 
 
 def simulation(rows: pd.DataFrame) -> Table:

@@ -135,6 +135,7 @@ def _of(module: str) -> Callable[[pd.DataFrame], Table]:
 TABLES: dict[str, Callable[[pd.DataFrame], Table]] = {module: _of(module) for module in CONTENDERS}
 TABLES["growth"] = exponents
 EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
+    "claim": evidence.claim,
     "promise": evidence.promise,
     "simulation": evidence.simulation,
 }

@@ -140,13 +140,17 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
     The family is the comparisons that have a p-value.
     """
-    order = sorted((c.p, i) for i, c in enumerate(comparisons) if c.p is not None)
-    adjusted: dict[int, float] = {}
-    highest = 0.0
-    for rank, (p, index) in enumerate(order):
-        highest = max(highest, min(1.0, p * (len(order) - rank)))
+    adjusted = iter(holm_adjusted([c.p for c in comparisons if c.p is not None]))
+    return [c if c.p is None else replace(c, adjusted=next(adjusted)) for c in comparisons]
+
+
+def holm_adjusted(values: Sequence[float]) -> list[float]:
+    """p-values of one family → the same after Holm's correction, in their order."""
+    adjusted, highest = [1.0] * len(values), 0.0
+    for rank, (p, index) in enumerate(sorted((p, index) for index, p in enumerate(values))):
+        highest = max(highest, min(1.0, p * (len(values) - rank)))
         adjusted[index] = highest
-    return [replace(c, adjusted=adjusted.get(index)) for index, c in enumerate(comparisons)]
+    return adjusted
 
 
 def smallest_adjusted(comparisons: Sequence[Comparison]) -> float | None:
