@@ -97,7 +97,10 @@ def _say(console: Console, text: str) -> None:
 
 
 def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Those that this process may use; OMP_NUM_THREADS may leave it fewer."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(there, int(allowed))) if allowed.isdecimal() else there
 
 
 class _Run:

@@ -104,8 +104,8 @@ class Method(nn.Module):
     def parameter_groups(self) -> list[ParameterGroup]:
         return [ParameterGroup("head", list(self.parameters()), self.recipe.head_lr)]
 
-    def before_training(self, batches: Batches) -> None:
-        """Called before the first epoch."""
+    def before_training(self, batches: Callable[[], Iterable[Batch]]) -> None:
+        """Called before the first epoch; `batches` walks all training images once, unaugmented."""
 
     def wants_walk(self, epoch: int) -> bool:
         """Whether `after_epoch` has to see all training images after this epoch."""

@@ -9,6 +9,8 @@ among them, has a share in the scores.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import torch
 from torch import Tensor
 
@@ -63,14 +65,13 @@ class Hst(Ssgrl):
         outputs = super().forward(maps)
         outputs["network"] = outputs["logits"]
         if self.plain is not None:
-            outputs["pooled"] = maps.detach().mean((2, 3))
             outputs["plain"] = self.plain(maps.detach())
         if self.discriminant is not None:
-            beside = self.discriminant.of_pooled(outputs["pooled"])
+            beside = self.discriminant(maps)
             outputs["logits"] = torch.lerp(outputs["network"], beside, self.recipe.discriminant_share)
         return outputs
 
-    def before_training(self, batches: Batches) -> None:
+    def before_training(self, batches: Callable[[], Iterable[Batch]]) -> None:
         """With a frozen backbone the layer learns first, and says which own labels are filled from then on."""
         if self.plain is None or not self.plain_first:
             return

@@ -40,7 +40,7 @@ class TrainingModule(lightning.LightningModule):
 
     def on_train_start(self) -> None:
         if not self.trainer.global_step:  # not resumed
-            self.method.before_training(self.walk_outputs)
+            self.method.before_training(self.walk_inputs)
             together.make_equal(self.method)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
@@ -67,6 +67,10 @@ class TrainingModule(lightning.LightningModule):
             self.method.after_epoch(self.current_epoch, self.walk_outputs)
             together.make_equal(self.method)
         self.log_dict(self.method.status())
+
+    def walk_inputs(self) -> Iterator[Batch]:
+        """All training images once, as `walk_outputs`, without what the network makes of them."""
+        return (batch.to(self.device) for batch in self.walk)
 
     @torch.no_grad()
     def walk_outputs(self) -> Iterator[tuple[Batch, dict[str, Tensor]]]:

@@ -39,13 +39,13 @@ class Pooled(NamedTuple):
 
 
 @torch.no_grad()
-def pooled(batches: Iterable[tuple[Batch, dict[str, Tensor]]], images: int) -> Pooled:
-    """What a walk over all `images` shows, of every k-th where there are too many; "pooled" is (B, channels)."""
+def pooled(batches: Iterable[Batch], images: int) -> Pooled:
+    """Of all `images`, whose inputs are maps; of every k-th where there are too many."""
     every = -(-images // MOST_IMAGES)
     maps, labels, targets, weights = [], [], [], []
-    for batch, outputs in batches:
+    for batch in batches:
         chosen = batch.image_index % every == 0
-        maps.append(outputs["pooled"][chosen].float())
+        maps.append(batch.inputs[chosen].float().mean((2, 3)))
         labels.append(batch.labels[chosen].to(torch.int8))
         targets.append(batch.targets[chosen].to(torch.int8))
         weights += [] if batch.weights is None else [batch.weights[chosen]]

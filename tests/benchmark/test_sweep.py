@@ -17,6 +17,7 @@ import yaml
 import fewtags
 from fewtags import cli
 from fewtags.benchmark.results import COLUMNS, METRICS, read_results
+from fewtags.benchmark.sweep import cores
 from fewtags.recipe import Recipe
 from tests.command import fewtags as command
 from tests.command import fresh_fewtags, shown_on
@@ -230,3 +231,11 @@ def test_a_users_mistake_is_one_message_and_exit_code_2(
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("given", "expected"), [("1", 1), ("0", 1), ("1000", None), ("", None), ("2,1", None)])
+def test_no_more_threads_than_the_user_leaves(given: str, expected: int | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    everything = cores()
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    assert cores() == (everything if expected is None else expected)

@@ -19,7 +19,7 @@ def ready(labels: np.ndarray | None = None, **settings):
     labels = labels_of() if labels is None else labels
     settings |= {"first_scores": "base_rates", "freeze_backbone": True, "shortcut_lr": 0.1}
     method, batch = make("hst", labels, **settings), batch_of(labels)
-    method.before_training(lambda: [(batch, method.eval()(batch.inputs))])
+    method.before_training(lambda: [batch])
     return method.train(), batch
 
 
@@ -93,8 +93,8 @@ def test_with_a_trained_backbone_it_learns_along_and_nothing_else_through_it():
 
 def test_of_many_images_every_kth_is_taken(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plain_first, "MOST_IMAGES", 7)
-    method, batch = make("hst"), batch_of()
-    seen = plain_first.pooled([(batch, method.eval()(batch.inputs))], IMAGES)
+    batch = batch_of()
+    seen = plain_first.pooled([batch], IMAGES)
     assert len(seen.maps) == len(seen.labels) == 7  # 0, 3, ..., 18
     assert torch.equal(seen.maps, batch.inputs.mean((2, 3))[::3])
     assert torch.equal(seen.labels.float(), batch.labels[::3])
