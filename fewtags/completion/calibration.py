@@ -3,8 +3,10 @@
     logit P(present) = b + o_c + a₊·softplus(z) - a₋·softplus(-z) + w_r·rate_c
                        + (1 - σ(z))·(w_i·intra + w_x·cross) + σ(z)·(v_i·intra + v_x·cross)
 
-z is the classifier's logit; with a₊ = a₋ = 1 and all else 0 the two softplus terms are z itself. That is where
-the fit is drawn to when labels are few (a Gaussian prior); the offsets o_c of the categories are drawn to 0.
+z is the classifier's logit; where a plain classifier learned beside it, from known labels alone, the mean of the
+two: the network has been told labels that were filled in, wrong ones among them, of the very entries asked about.
+With a₊ = a₋ = 1 and all else 0 the two softplus terms are z itself. That is where the fit is drawn to when labels
+are few (a Gaussian prior); the offsets o_c of the categories are drawn to 0.
 Evidence has one weight where the score says no and one where it says yes: fitted on the many entries of the first
 kind, a single one would spoil the order of the few that are filled as present.
 Evidence that is missing counts as average evidence. Weights of score and evidence are never negative.
@@ -39,7 +41,7 @@ class Entries:
     category: np.ndarray
     logit: np.ndarray
     plain: np.ndarray
-    """The logit of the linear layer that learned from known labels alone: to compare with, no evidence."""
+    """The logit of the linear layer that learned from known labels alone; NaN: there is none."""
     intra: np.ndarray
     cross: np.ndarray
 
@@ -49,10 +51,16 @@ class Entries:
     def rows(self, chosen: np.ndarray) -> Entries:
         return Entries(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
+    @property
+    def score(self) -> np.ndarray:
+        """(M,) float64: what is calibrated."""
+        own = self.logit.astype(np.float64)
+        return np.where(np.isnan(self.plain), own, (own + self.plain) / 2)
+
     def score_alone(self) -> Entries:
         """One score and no evidence: the plain classifier through the same calibration."""
         nothing = np.full(len(self), np.nan, np.float32)
-        score = self.logit if np.isnan(self.plain).all() else self.plain
+        score = np.where(np.isnan(self.plain), self.logit, self.plain)
         return Entries(self.category, score, nothing, nothing, nothing)
 
 
@@ -83,7 +91,7 @@ class Calibrator:
 
 def terms_of(entries: Entries, scale: Scale) -> np.ndarray:
     """(M, TERMS) float32: what the weights are multiplied with."""
-    z = entries.logit.astype(np.float64)
+    z = entries.score
     intra = logit(np.clip(entries.intra, SMALLEST, 1 - SMALLEST)) - scale.intra_mean
     cross = (entries.cross - scale.cross_mean[entries.category]) / scale.cross_spread[entries.category]
     rate, no, yes = logit(np.clip(scale.rate, SMALLEST, 1 - SMALLEST)), expit(-z), expit(z)
