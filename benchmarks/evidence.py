@@ -11,17 +11,19 @@ from fewtags.benchmark.table import NOTHING, Cell, Table, p_value, percent, sign
 
 CONFIDENCE = 0.95
 FULL = "full_labels"
+FOUND = {"recall": "right", "recall_alone": "right_alone", "best": "best", "best_alone": "best_alone"}
+"""What the table of promises shows as a share of what is there, and the column that counts it."""
 
 
 def summary(rows: pd.DataFrame, risk: float) -> pd.DataFrame:
     """Per method, level and side: masks, broken promises, how many are allowed, coverage and precision."""
-    rows = rows if "right_alone" in rows else rows.assign(right_alone=np.nan)
+    rows = rows.assign(**{column: np.nan for column in FOUND.values() if column not in rows})
     grouped = rows.groupby(["method", "level", "side"], sort=True)
     table = grouped.agg(masks=("mask", "nunique"), broken=("broken", "sum"), precision=("precision", "mean"))
     table["allowed"] = binom.ppf(0.99, table["masks"], risk).astype(int)
     table["coverage"] = grouped.apply(lambda part: float((part["filled"] / part["unknown"]).mean()))
-    table["recall"] = grouped.apply(lambda part: float((part["right"] / part["there"]).mean()))
-    table["recall_alone"] = grouped.apply(lambda part: float((part["right_alone"] / part["there"]).mean()))
+    for name, column in FOUND.items():
+        table[name] = grouped.apply(lambda part, column=column: float((part[column] / part["there"]).mean()))
     table["nothing_filled"] = grouped.apply(lambda part: int((part["filled"] == 0).sum()))
     return table.round(4).reset_index()
 
@@ -36,13 +38,13 @@ def promise(rows: pd.DataFrame) -> Table:
             row["method"],
             f"{row['broken']:.0f} of {row['masks']} ({row['allowed']} allowed)",
             f"{row['precision']:.3f}" if row["precision"] == row["precision"] else NOTHING,
-            f"{100 * row['recall']:.1f} %",
-            f"{100 * row['recall_alone']:.1f} %" if row["recall_alone"] == row["recall_alone"] else NOTHING,
+            *(NOTHING if np.isnan(row[name]) else f"{100 * row[name]:.1f} %" for name in FOUND),
             str(row["nothing_filled"]),
         )
         for row in found.to_dict("records")
     ]
-    columns = ("side", "promised", "method", "broken", "precision", "found", "by score alone", "nothing filled in")
+    found_columns = ("found", "plain beside it", "at best", "plain beside it, at best")
+    columns = ("side", "promised", "method", "broken", "precision", *found_columns, "nothing filled in")
     return Table("How often the promise was broken", columns, tuple(tuple(map(Cell, line)) for line in lines))
 
 

@@ -25,9 +25,11 @@ from rich.console import Console
 import fewtags
 from benchmarks.evidence import summary
 from fewtags.completion.complete import Looked, Wanted, decided_at, look_at
-from fewtags.completion.figures import SIDES, score_alone
+from fewtags.completion.figures import SIDES, plain_question, score_alone
+from fewtags.completion.filling import probabilities
 from fewtags.evaluation import aligned
 from fewtags.files import write_text
+from fewtags.training.folder import RunFolder
 
 LEVELS = (0.8, 0.9, 0.95)
 
@@ -58,9 +60,9 @@ def one_mask(options: argparse.Namespace, method: str, mask: int) -> list[dict[s
     }
     wanted = Wanted(confidence=options.confidence, device=options.device)
     with tempfile.TemporaryDirectory() as folder:
-        run = fewtags.train(
-            options.data, out=Path(folder) / "run", method=method, seed=mask, device=options.device, **settings
-        )
+        run = Path(options.runs or folder) / f"{method}-{mask}"
+        if not RunFolder(run).is_complete():
+            fewtags.train(options.data, out=run, method=method, seed=mask, device=options.device, **settings)
         looked = look_at(run, options.data, wanted, Console(quiet=True))
     about = {
         "data": options.data,
@@ -73,13 +75,17 @@ def one_mask(options: argparse.Namespace, method: str, mask: int) -> list[dict[s
 
 
 def judged(looked: Looked, wanted: Wanted, level: float) -> list[dict[str, Any]]:
-    """Per side: how many were filled, and how many of them the truth confirms; `right_alone`: without evidence."""
+    """Per side: how many were filled, and how many of them the truth confirms; `_alone`: by the plain classifier.
+
+    `best`: how many right ones the best threshold would have filled, which only the truth knows.
+    """
     filling = decided_at(looked, wanted, level)
     table = aligned(looked.data.table, looked.tagger.categories, "")
     truth = table.values[looked.row, looked.question.fill.category]
     if (truth == 0).any():
         raise SystemExit("the data have unknown labels of their own: nothing could judge what is filled there")
-    alone = score_alone(looked.question, [level], wanted.risk).get(level)
+    alone, plain = score_alone(looked.question, [level], wanted.risk).get(level), plain_question(looked.question)
+    plain_logits = None if plain is None else probabilities(plain).fill
     rows = []
     for side, value in SIDES.items():
         chosen = filling.values == value
@@ -95,6 +101,10 @@ def judged(looked: Looked, wanted: Wanted, level: float) -> list[dict[str, Any]]
                 "filled": filled,
                 "right": right,
                 "right_alone": None if alone is None else int((truth[alone.values == value] == value).sum()),
+                "best": most_right(value * looked.logits, truth == value, level),
+                "best_alone": None
+                if plain_logits is None
+                else most_right(value * plain_logits, truth == value, level),
                 "precision": right / filled if filled else np.nan,
                 "broken": int(filled > 0 and right / filled < level),
                 "reachable": max((part.reachable or 0 for part in given), default=0),
@@ -103,6 +113,13 @@ def judged(looked: Looked, wanted: Wanted, level: float) -> list[dict[str, Any]]
             }
         )
     return rows
+
+
+def most_right(scores: np.ndarray, right: np.ndarray, level: float) -> int:
+    """The most right entries above one threshold of which at least `level` are right."""
+    found = np.cumsum(right[np.argsort(-scores, kind="stable")])
+    enough = found >= level * np.arange(1, len(found) + 1)
+    return int(found[enough].max()) if enough.any() else 0
 
 
 def _broken(looked: Looked, values: np.ndarray, truth: np.ndarray, part: Any, value: int, level: float) -> bool:
@@ -133,6 +150,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="other settings of the recipe")
+    parser.add_argument("--runs", help="keep the trained runs in this folder, and take those that are there")
     parser.add_argument("--out", type=Path, default=Path("precision_promise.csv"))
     return parser.parse_args(arguments)
 

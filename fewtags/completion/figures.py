@@ -96,13 +96,20 @@ def scope(part: Certificate, names: list[str]) -> dict[str, Any]:
 
 def score_alone(question: Question, levels: list[float], risk: float) -> dict[float, Filling]:
     """The plain classifier through the same calibration, at the same levels; {} if there is nothing else."""
-    evidence = question.fill.plain, question.fill.intra, question.fill.cross
-    if not levels or all(np.isnan(part).all() for part in evidence):
+    plain = plain_question(question)
+    if not levels or plain is None:
         return {}
-    held, fill = question.held.score_alone(), question.fill.score_alone()
-    plain = Question(held, question.present, fill, question.scale, question.seed)
     found = probabilities(plain)
     return {value: decide(plain, found, value, risk) for value in levels}
+
+
+def plain_question(question: Question) -> Question | None:
+    """The same with the plain classifier's score and no evidence; None if it is that already."""
+    evidence = question.fill.plain, question.fill.intra, question.fill.cross
+    if all(np.isnan(part).all() for part in evidence):
+        return None
+    held, fill = question.held.score_alone(), question.fill.score_alone()
+    return Question(held, question.present, fill, question.scale, question.seed)
 
 
 def messages(filling: Filling, risk: float, names: list[str]) -> list[str]:

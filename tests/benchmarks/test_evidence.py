@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -74,11 +75,27 @@ def test_the_promise_is_counted_mask_by_mask(method, colours, tmp_path, capsys):
     settings = [f"{key}={json.dumps(value)}" for key, value in TINY.items() if key not in ("epochs", "device")]
     out = tmp_path / "rows.csv"
     given = ["--data", str(colours), "--methods", method, "--epochs", "1", "--device", "cpu", "--out", str(out)]
+    given += ["--runs", str(tmp_path / "runs")]
     precision_promise.main([*given, "--masks", "1", "--levels", "0.8", "--set", *settings])
     rows = pd.read_csv(out)
     assert rows["side"].tolist() == ["present", "absent"]
     assert (rows["right"] <= rows["filled"]).all()
-    assert rows["right_alone"].isna().all() == (method == "plain")
+    assert rows["right_alone"].isna().all() == rows["best_alone"].isna().all() == (method == "plain")
+    assert (rows["best"] <= rows["there"]).all()
     assert "nothing_filled" in capsys.readouterr().out
     precision_promise.main([*given, "--masks", "1", "--levels", "0.8", "--set", *settings])
     assert len(pd.read_csv(out)) == 2, "what is there is not run again"
+    out.unlink()
+    trained = (tmp_path / "runs" / f"{method}-0" / "metrics.json").stat().st_mtime_ns
+    precision_promise.main([*given, "--masks", "1", "--levels", "0.8", "--set", *settings])
+    assert pd.read_csv(out).equals(rows)
+    assert (tmp_path / "runs" / f"{method}-0" / "metrics.json").stat().st_mtime_ns == trained
+
+
+def test_the_best_threshold_is_found_by_trying_all():
+    rng = np.random.default_rng(0)
+    scores, right = rng.random(60), rng.random(60) < 0.6
+    for level in (0.3, 0.7, 0.9, 1.0):
+        tried = [right[scores >= t] for t in scores]
+        expected = max((int(part.sum()) for part in tried if part.mean() >= level), default=0)
+        assert precision_promise.most_right(scores, right, level) == expected
