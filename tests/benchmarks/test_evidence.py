@@ -38,6 +38,7 @@ def test_promises_are_counted():
             "precision": [1.0, 0.5, float("nan")],
             "filled": [2, 4, 0],
             "right": [2, 2, 0],
+            "best": [5, 6, 1],
             "unknown": 100,
             "there": 10,
         }
@@ -50,6 +51,8 @@ def test_promises_are_counted():
         "1 of 3 (1 allowed)",
         "0.750",
         "13.3 %",
+        "–",
+        "40.0 %",
         "–",
         "1",
     ]
