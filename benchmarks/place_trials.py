@@ -23,7 +23,7 @@ from fewtags.nn.classifier import PooledClassifier
 from fewtags.recipe import Recipe
 from fewtags.transfer.discriminant import set_discriminant
 
-PEAKS, SHARES = (0.0, 0.1, 0.2, 0.4), (0.1, 0.2, 0.3)
+PEAKS, SHARES = (0.0, 0.2), (0.2, 0.3)
 Scores = Callable[[Tensor], Tensor]
 
 
