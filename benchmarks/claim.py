@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fewtags.benchmark.cells import Cell
+from fewtags.benchmark.cells import Cell, short_name
 from fewtags.benchmark.grid import UPPER_BOUND
 from fewtags.benchmark.results import read_results
 from fewtags.benchmark.statistics import holm_adjusted
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     rows = read_results(options.sweep)
     rows = rows[~rows["method"].isin(NEVER_A_RIVAL)]
-    data = Path(options.data).name
+    data = short_name(options.data)
     rows = rows[rows["data"] == data]
     table = open_data(options.data).table.split("test")
     drawn = draws(len(table.values), options.draws)
@@ -82,7 +82,7 @@ def resampled_map(scores: np.ndarray, labels: np.ndarray, drawn: np.ndarray) -> 
 
 
 def claims(found: Scores, method: str) -> list[dict[str, Any]]:
-    """`method` against each rival that has the same seeds: at each share, and on average over those of both."""
+    """`method` against each rival, over the seeds that both have: at each share, and on average over all shares."""
     shares = sorted({known for known, _, _ in found})
     rivals = dict.fromkeys(name for _, name, _ in found if name != method)
     wanted = [(f"{known:g}", (known,)) for known in shares]
