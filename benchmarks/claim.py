@@ -82,7 +82,7 @@ def resampled_map(scores: np.ndarray, labels: np.ndarray, drawn: np.ndarray) -> 
 
 
 def claims(found: Scores, method: str) -> list[dict[str, Any]]:
-    """`method` against each rival, over the seeds that both have: at each share, and on average over all shares."""
+    """`method` against each rival, over the seeds that both have: at each share, and on their average."""
     shares = sorted({known for known, _, _ in found})
     rivals = dict.fromkeys(name for _, name, _ in found if name != method)
     wanted = [(f"{known:g}", (known,)) for known in shares]
