@@ -32,6 +32,8 @@ DRAWS = 1000
 AVERAGE = "average"
 NEVER_A_RIVAL = (UPPER_BOUND, "hst_fb")
 """One saw every label; the other is the method itself with an addition."""
+VARIANT = "."
+"""In the name of a method's variant, such as `hst.sa`: no rival either."""
 Scores = dict[tuple[float, str, int], np.ndarray]
 """known, method, seed → mAP in percent of the test images and of each draw of them, (1 + DRAWS,)."""
 
@@ -39,7 +41,7 @@ Scores = dict[tuple[float, str, int], np.ndarray]
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     rows = read_results(options.sweep)
-    rows = rows[~rows["method"].isin(NEVER_A_RIVAL)]
+    rows = rows[~rows["method"].isin(NEVER_A_RIVAL) & ~rows["method"].str.contains(VARIANT, regex=False)]
     data = short_name(options.data)
     rows = rows[rows["data"] == data]
     table = open_data(options.data).table.split("test")
@@ -134,4 +136,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except UserError as error:
+        sys.exit(str(error))

@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from fewtags.recipe import Recipe
 from fewtags.training.prepare import backbone_maps, make_backbone, prepare_labels
 
 EPOCHS, BATCH, WARM_UP, FOLDS = 8, 64, 2, 5
+CONFIDENCE = 0.7
 Choice = Callable[[Tensor], Tensor]
 """Scores (n, C) → (n, C) bool: what to fill as present."""
 Trial = Callable[[str, Recipe], dict[str, float]]
@@ -64,7 +66,9 @@ class Layer:
 def main(arguments: list[str], trial: Trial | None = None) -> int:
     """Prints a table row of each thing tried, with a column for each seed."""
     trial = trial or one_seed
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.linear_trials", description=__doc__.split("\n")[0])
+    module = sys.modules[trial.__module__]
+    about = (module.__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog=Path(str(module.__file__)).stem, description=about)
     parser.add_argument("data")
     parser.add_argument("--known", type=float, default=0.1)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
@@ -124,7 +128,11 @@ def taught_before(images: Images, known: Tensor, rates: Tensor) -> dict[str, flo
 
 
 def rankings(images: Images, known: Tensor, rates: Tensor) -> dict[str, float]:
-    """How well hidden labels are ranked, all categories together; own scores are cross-fitted."""
+    """How well hidden labels are ranked, all categories together; own scores are cross-fitted.
+
+    Also how many are right among the surest, where these are as many present labels as a layer finds that fills
+    its own predictions above 0.7 while it learns.
+    """
     own = crossfitted(images, known, rates)
     together, reached = co_occurrence(known)
     alike = likeness(images.train[:, 0], known)
@@ -133,13 +141,28 @@ def rankings(images: Images, known: Tensor, rates: Tensor) -> dict[str, float]:
         "own score": [own],
         "own score and co-occurrence": [own, prior, together, reached],
         "own score and likeness": [own, prior, alike],
+        "likeness": [prior, alike],
+        "all three": [own, prior, together, reached, alike],
     }
-    hidden, truth = known == 0, images.labels
-    return {
-        f"hidden labels by {name}": 100
-        * average_precision_score((truth[hidden] == 1).numpy(), combined(parts, known)[hidden.numpy()])
-        for name, parts in sets.items()
-    }
+    hidden = known == 0
+    truth = (images.labels[hidden] == 1).numpy()
+    rival = train(images, known, rates, choose=surer_than(CONFIDENCE)).scores(images.train[:, 0])[0]
+    filled = surer_than(CONFIDENCE)(rival)[hidden].numpy()
+    recall = filled[truth].mean()
+    found = {f"right of own predictions >= {CONFIDENCE}": 100 * truth[filled].mean()}
+    found["recall of them"] = 100 * recall
+    for name, parts in sets.items():
+        scores = combined(parts, known)[hidden.numpy()]
+        found[f"hidden labels by {name}"] = 100 * average_precision_score(truth, scores)
+        found[f"right at that recall by {name}"] = 100 * precision_at(recall, truth, scores)
+    return found
+
+
+def precision_at(recall: float, truth: np.ndarray, scores: np.ndarray) -> float:
+    """Truth (n,) bool, scores (n,) → how many are right among as many of the surest as `recall` needs."""
+    right = np.cumsum(truth[np.argsort(-scores, kind="stable")])
+    enough = int(np.searchsorted(right, np.ceil(recall * truth.sum())))
+    return right[enough] / (enough + 1)
 
 
 class Maps(NamedTuple):

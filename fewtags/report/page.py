@@ -91,7 +91,7 @@ def _facts(runs: list[Run]) -> list[str]:
     shared = [_data_name(runs[0])] if len({_data_name(run) for run in runs}) == 1 else []
     known = {run.known for run in runs if run.method != words.UPPER_BOUND}
     if len(known) == 1 and (share := known.pop()) is not None:
-        shared.append("all labels known" if share >= 1 else f"{words.percent(share)} of the labels known")
+        shared.append("all given labels" if share >= 1 else f"{words.percent(share)} of the labels known")
     for name in ("backbone", "seed"):
         values = {run.recipe.get(name) for run in runs}
         if len(values) == 1 and (value := values.pop()) is not None:

@@ -55,7 +55,7 @@ def headline(runs: Sequence[Run]) -> str:
 def _with_labels(run: Run) -> str:
     if run.known is None:
         return ""
-    return " with all labels" if run.known >= 1 else f" with {percent(run.known)} of the labels"
+    return " with all given labels" if run.known >= 1 else f" with {percent(run.known)} of the labels"
 
 
 def _beside(first: Run, other: Run, index: int) -> str:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from benchmarks import linear_trials, place_trials
-from benchmarks.linear_trials import co_occurrence, likeness, surest
+from benchmarks.linear_trials import co_occurrence, likeness, precision_at, surest
 
 
 def test_the_surest_of_each_category_are_as_many_as_its_base_rate_says():
@@ -38,10 +38,17 @@ def test_likeness_finds_the_images_that_look_the_same():
     assert scores[group[20:] == 1].min() > scores[group[20:] == 0].max()
 
 
-@pytest.mark.parametrize(("trial", "count"), [(linear_trials.one_seed, 23), (place_trials.one_seed, 11)])
+def test_precision_at_a_recall_counts_down_to_the_last_label_needed():
+    truth = np.array([True, False, True, False, False, True])
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    assert [precision_at(recall, truth, scores) for recall in (0.2, 1 / 3, 0.5, 1.0)] == [1, 1, 2 / 3, 0.5]
+
+
+@pytest.mark.parametrize(("trial", "count"), [(linear_trials.one_seed, 32), (place_trials.one_seed, 11)])
 def test_it_runs_and_scores_every_trial(trial, count, colours, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path))
     monkeypatch.setattr(linear_trials, "EPOCHS", 3)
+    monkeypatch.setattr(linear_trials, "CONFIDENCE", 0.3)
     assert (
         linear_trials.main(
             [str(colours), "--known", "0.6", "--seeds", "0", "--limit", "36", "--development", "12"], trial

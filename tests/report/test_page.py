@@ -107,7 +107,7 @@ def test_run_report_is_written_into_the_run(hst):
 def test_a_run_with_metrics_alone_has_a_report(tmp_path):
     (tmp_path / "metrics.json").write_text('{"mAP": 41.5, "method": "plain", "known": 1.0}')
     text = read(run_report(tmp_path)).said()
-    assert "plain reaches 41.5 mAP with all labels." in text
+    assert "plain reaches 41.5 mAP with all given labels." in text
     for heading in (
         "Thresholds over time",
         "Labels filled in",
