@@ -1,10 +1,10 @@
 """hst: ssgrl, and two ways in which known labels fill unknown ones while training (SPEC 1-6).
 
 Within an image, labels that go together (`intra`); across images, likeness to a category's prototypes (`cross`).
-Both decide by thresholds that learn themselves from the known labels. Ours, not the paper's: the surest entries by
-own score (`own`), that of a linear layer beside the network which sees known labels alone (`plain`); with a frozen
-backbone it has learned before the first epoch. There, a discriminant of the categories' mean images, filled labels
-among them, has a share in the scores.
+Both decide by thresholds that learn themselves from the known labels. Ours, not the paper's: a linear layer beside
+the network which sees known labels alone (`plain`); with a frozen backbone it has learned before the first epoch.
+Its surest entries are filled too (`own`), and what is transferred has to be `plausible` to it. With a frozen
+backbone a discriminant of the categories' mean images, filled labels among them, has a share in the scores.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class Hst(Ssgrl):
             self.discriminant = pooled_classifier(recipe, setting.channels, setting.labels).requires_grad_(False)
         follows = not self.plain_first
         self.own = OwnTransfer(recipe.own_share, setting.labels, follows) if recipe.own_share else None
+        self.plausible = None
+        if self.plain is not None and recipe.plausible_share:
+            self.plausible = OwnTransfer(recipe.plausible_share, setting.labels, follows)
         self.images = len(setting.labels)
         for transfer in self.transfers.values():
             transfer.threshold.count_positives(setting.labels)
@@ -78,6 +81,8 @@ class Hst(Ssgrl):
         seen = plain_first.pooled(batches(), self.images)
         plain_first.learn(self.plain, seen, self.recipe)
         scores, present = self.plain.of_pooled(seen.maps), seen.labels > 0
+        if self.plausible is not None:
+            self.plausible.set_cuts(scores, seen.labels)
         if self.own is not None:
             self.own.set_cuts(scores, seen.labels)
             present = present | self.own.passing(scores, seen.labels)
@@ -91,11 +96,12 @@ class Hst(Ssgrl):
         if self.plain is not None and not self.plain_first:
             step.terms["plain"] = self.classification(outputs["plain"], batch)
         taken = torch.zeros_like(batch.labels, dtype=torch.bool)
+        plausible = ~taken if self.plausible is None else self.plausible(outputs["plain"], batch)
         for name, transfer in self.transfers.items():
             transfer.threshold.start_epoch(moment.epoch)
             part = transfer(outputs["features"], batch, self.tagger.adjacency)
             proposed = part.proposed if moment.epoch >= self.recipe.warmup_epochs else torch.zeros_like(taken)
-            proposed = proposed & ~taken  # an entry labelled by both modules counts once
+            proposed = proposed & plausible & ~taken  # an entry labelled by both modules counts once
             taken = taken | proposed
             step.proposals[name] = proposed
             step.terms[name] = part.loss
