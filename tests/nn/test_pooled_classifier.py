@@ -77,4 +77,5 @@ def test_printed_recipes_start_undecided_and_take_nothing_off():
     for name in ("paper", "released"):
         recipe = Recipe.load(name)
         assert (recipe.first_scores, recipe.centre_pooled, recipe.shortcut_peak) == ("undecided", False, 0)
-        assert (recipe.own_share, recipe.plain_beside, recipe.discriminant_share) == (0, False, 0)
+        assert (recipe.own_share, recipe.plain_beside) == (0, False)
+        assert (recipe.discriminant_share, recipe.plausible_share) == (0, 0)

@@ -10,7 +10,7 @@ from fewtags.nn.classifier import PooledClassifier
 from fewtags.recipe import Recipe
 from fewtags.transfer import plain_first
 from tests.conftest import TINY
-from tests.methods.test_methods import CATEGORIES, EARLY, IMAGES, batch_of, labels_of, make
+from tests.methods.test_methods import CATEGORIES, EARLY, IMAGES, LATE, batch_of, labels_of, make
 from tests.oracles.own_transfer import passed
 
 
@@ -110,3 +110,28 @@ def test_weak_absents_count_by_their_weight():
     first, second = layer.weight[0].tolist()
     assert first < -0.05
     assert second == 0
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_what_is_transferred_has_to_be_plausible_to_it(frozen: bool):
+    settings = {"freeze_backbone": frozen, "threshold": 0.0, "own_share": 0.0, "plain_beside": True}
+    labels = labels_of()
+    free, held = (make("hst", labels, **settings, plausible_share=share) for share in (0.0, 0.5))
+    assert free.plausible is None
+    batch = batch_of(labels)
+    for method in (free, held):
+        method.before_training(lambda: [batch])
+        method.train()
+    if not frozen:
+        torch.nn.init.normal_(held.plain.weight)  # it learns along; at first it says the same of all images
+    outputs = held(batch.inputs)
+    proposals = held.losses(outputs, batch, LATE).proposals
+    unbound = free.losses(free(batch.inputs), batch, LATE).proposals
+    filled, unbound = (parts["intra"] | parts["cross"] for parts in (proposals, unbound))
+    plausible = outputs["plain"] >= held.plausible.cuts
+    assert torch.equal(filled, unbound & plausible)
+    assert 0 < filled.sum() < unbound.sum()
+
+
+def test_nothing_asks_whether_it_is_plausible_without_the_layer():
+    assert make("hst", plain_beside=False, plausible_share=1.0).plausible is None
