@@ -30,8 +30,8 @@ def labels_of(known: float = 0.5, seed: int = 0) -> np.ndarray:
 
 def make(name: str = "hst", labels: np.ndarray | None = None, **settings) -> Method:
     labels = labels_of() if labels is None else labels
-    plain_start = {"dropout": 0.0, "first_scores": "undecided", "threshold_labels": "all"}
-    recipe = Recipe(**(TINY | plain_start | settings))
+    simple = {"dropout": 0.0, "first_scores": "undecided", "threshold_labels": "all", "plausible_share": 0.0}
+    recipe = Recipe(**(TINY | simple | settings))
     torch.manual_seed(0)
     names = tuple("abcdef"[:CATEGORIES])
     return METHODS[name](Setting(recipe, names, CHANNELS, torch.from_numpy(labels).float()))
