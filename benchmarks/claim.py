@@ -40,8 +40,7 @@ Scores = dict[tuple[float, str, int], np.ndarray]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    rows = read_results(options.sweep)
-    rows = rows[~rows["method"].isin(NEVER_A_RIVAL) & ~rows["method"].str.contains(VARIANT, regex=False)]
+    rows = contenders(read_results(options.sweep))
     data = short_name(options.data)
     rows = rows[rows["data"] == data]
     table = open_data(options.data).table.split("test")
@@ -58,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_text(options.out, made.round(5).to_csv(index=False, lineterminator="\n"))
     print(made.to_string(index=False))
     return 0
+
+
+def contenders(rows: pd.DataFrame) -> pd.DataFrame:
+    variant = rows["method"].str.contains(VARIANT, regex=False)
+    return rows[~variant & ~rows["method"].isin(NEVER_A_RIVAL)]
 
 
 def draws(images: int, count: int) -> np.ndarray:

@@ -11,13 +11,18 @@ from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from benchmarks import claim
-from benchmarks.claim import claims, draws, resampled_map
+from benchmarks.claim import claims, contenders, draws, resampled_map
 from benchmarks.evidence import claim as table_of
 from fewtags.benchmark.cells import Block
 from fewtags.benchmark.sweep import benchmark
 from fewtags.errors import UserError
 from fewtags.recipe import Recipe
 from tests.conftest import TINY, write_colours
+
+
+def test_variants_the_upper_bound_and_the_method_with_an_addition_are_no_rivals():
+    rows = pd.DataFrame({"method": ["plain", "hst", "hst.sa", "full_labels", "hst_fb", "sst"]})
+    assert contenders(rows)["method"].tolist() == ["plain", "hst", "sst"]
 
 
 def test_draws_are_as_many_images_as_there_are():
