@@ -230,8 +230,8 @@ class Recipe(BaseModel):
     """hst with `plain_beside` and a frozen backbone: how much of the score is that of a linear discriminant, made
     of the mean image of each category's known and own-filled present labels; 0 (paper): none."""
     plausible_share: Share = 1.0
-    """hst with `plain_beside`: what is transferred is filled only where that layer finds it
-    plausible, as one of this share of the category's hidden present labels; 0 (paper): always."""
+    """hst with `plain_beside`: what is transferred is filled only where that layer finds it plausible, as one of
+    this share of the category's hidden present labels; 0 (paper): always."""
     warmup_share: Share = 0.25
     """Share of the epochs without pseudo labels (5 of 20 in the paper)."""
 
