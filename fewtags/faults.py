@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fewtags.errors import UserError
 
@@ -84,3 +86,20 @@ def _near(named: str | bytes, written: str | Path) -> bool:
     """Whether a path is the one written to, inside it, or beside it or one of its folders: drafts, locks."""
     path, place = Path(os.path.abspath(os.fsdecode(named))), Path(os.path.abspath(written))
     return path == place or place in path.parents or path.parent in place.parents
+
+
+def quiet_about_dropped() -> None:
+    """For a command line: not every exception that Python drops (while an object is deleted, say) is printed.
+
+    Signals raise theirs wherever the program happens to be. Ctrl-C is raised again before the next step of training,
+    and a process that loads images is missed as soon as its next one is wanted; if none is, nothing is amiss.
+    """
+    print_it = sys.unraisablehook
+
+    def told_later(dropped: Any) -> None:
+        problem = dropped.exc_value
+        loader = isinstance(problem, RuntimeError) and LOADER.search(str(problem))
+        if not (loader or isinstance(problem, KeyboardInterrupt)):
+            print_it(dropped)
+
+    sys.unraisablehook = told_later

@@ -8,6 +8,8 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+_asked = False
+
 
 def listen() -> None:
     """For a command line. Where Ctrl-C is ignored already (nohup, a background job), it stays so."""
@@ -16,5 +18,13 @@ def listen() -> None:
 
 
 def stop_in_order(number: int, frame: FrameType | None) -> None:
+    global _asked
+    _asked = True
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the system then ends the process, whatever it is doing
     raise KeyboardInterrupt
+
+
+def insist() -> None:
+    """Stop now if that was asked for before: Python drops what is raised while an object is deleted."""
+    if _asked:
+        raise KeyboardInterrupt

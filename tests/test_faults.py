@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -161,7 +163,8 @@ def _second_call_fails(work):
     return counted
 
 
-def test_ctrl_c_stays_ignored_where_it_is():
+def test_ctrl_c_stays_ignored_where_it_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(interrupts, "_asked", False)  # or every training after this test would be stopped
     before = signal.getsignal(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -175,3 +178,26 @@ def test_ctrl_c_stays_ignored_where_it_is():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # the next one ends the process at once
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    ("raised", "printed"),
+    [
+        ("RuntimeError('DataLoader worker (pid 7) is killed by signal: Killed. ')", False),
+        ("KeyboardInterrupt", False),
+        ("RuntimeError('something else')", True),
+        ("ValueError('DataLoader worker (pid 7)')", True),
+    ],
+)
+def test_what_python_drops_is_printed_unless_it_is_told_later(raised: str, printed: bool):
+    program = (
+        "from fewtags.faults import quiet_about_dropped\n"
+        "quiet_about_dropped()\n"
+        "class Deleted:\n"
+        f"    def __del__(self): raise {raised}\n"
+        "Deleted()\n"
+        "print('went on')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "went on\n"
+    assert bool(done.stderr) == printed

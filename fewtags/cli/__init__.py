@@ -12,7 +12,7 @@ from fewtags.cli import comparing, datasets, holes, production, training
 from fewtags.cli.cache import cache_app
 from fewtags.cli.shared import errors
 from fewtags.errors import BadImageError, UserError, printable
-from fewtags.faults import explained
+from fewtags.faults import explained, quiet_about_dropped
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -64,6 +64,7 @@ def _options(
 def main() -> None:
     """Run a command; a user's mistake is one message and exit code 2."""
     interrupts.listen()
+    quiet_about_dropped()
     try:
         app()
     except UserError as mistake:

@@ -91,6 +91,9 @@ class CtrlC(Callback):
     def __init__(self) -> None:
         self.before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
 
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        interrupts.insist()
+
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         if isinstance(exception, KeyboardInterrupt):
             twice = self.before is interrupts.stop_in_order
