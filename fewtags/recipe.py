@@ -177,6 +177,9 @@ class Recipe(BaseModel):
     # Cross-image transfer (SPEC 4)
     cross: bool = True
     """Transfer labels across images through category prototypes."""
+    cross_evidence: Literal["images", "features"] = "images"
+    """Evidence of a category: how much the image is like its known images, by the discriminant of known labels, if
+    there is one (see `discriminant_share`); or how much its feature is like its prototypes (paper)."""
     cross_source: Literal["prototypes", "instances"] = "prototypes"
     """Compare with prototypes, or with a bank of the newest known present features (SST)."""
     prototypes: Count = 10
@@ -226,9 +229,13 @@ class Recipe(BaseModel):
     plain_beside: bool = True
     """hst: a layer like `plain` beside the network that learns from known labels alone. No filled label confirms
     itself in its scores, so they choose the labels of `own_share`; `complete` shows what they alone would fill."""
-    discriminant_share: Share = 0.3
+    discriminant_share: Share = 0.6
     """hst with `plain_beside` and a frozen backbone: how much of the score is that of a linear discriminant, made
-    of the mean image of each category's known and own-filled present labels; 0 (paper): none."""
+    of the mean image of each category's known and own-filled present labels; and of that layer's score, of one of
+    known labels alone; 0 (paper): none."""
+    discriminant_classes: bool = True
+    """The discriminants may read how likely the backbone finds the classes it was trained on, if its weights came
+    with those; known labels decide whether that helps."""
     plausible_share: Share = 1.0
     """hst with `plain_beside`: what is transferred is filled only where that layer finds it plausible, as one of
     this share of the category's hidden present labels; 0 (paper): always."""

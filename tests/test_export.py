@@ -24,6 +24,7 @@ from fewtags.errors import UserError
 from fewtags.export import TOLERANCE, export_tagger, largest_difference, random_images
 from fewtags.methods import METHODS, Method, Setting
 from fewtags.model_card import ModelCard
+from fewtags.nn.backbone_classes import BackboneClasses
 from fewtags.nn.backbones import Backbone
 from fewtags.predict import Tagger
 from fewtags.recipe import Recipe
@@ -47,12 +48,14 @@ class SmallNetwork(nn.Sequential):
         return self(images)
 
 
-def make_tagger(name: str, network: nn.Module | None = None, **settings) -> Tagger:
+def make_tagger(
+    name: str, network: nn.Module | None = None, classes: BackboneClasses | None = None, **settings
+) -> Tagger:
     """A tagger with random weights, large enough that images differ in their probabilities."""
     recipe = Recipe(**(TINY | METHODS[name].settings | {"method": name, "graph_steps": 2} | settings))
     torch.manual_seed(1)
     backbone = Backbone(network or SmallNetwork(), "small", (0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
-    method = METHODS[name](Setting(recipe, CATEGORIES, 8, torch.zeros(1, len(CATEGORIES))))
+    method = METHODS[name](Setting(recipe, CATEGORIES, 8, torch.zeros(1, len(CATEGORIES)), classes=classes))
     for part in (backbone, method):
         for key, tensor in part.state_dict().items():
             if tensor.is_floating_point():
@@ -100,6 +103,13 @@ def exported_network(tagger: Tagger, exports: dict) -> tuple[Path, Tagger]:
 CASES = [(name, "sd") for name in METHODS] + [
     (name, "sa") for name in METHODS if hasattr(make_tagger(name).method, "tagger")
 ]
+
+
+def test_discriminants_and_the_classes_they_read_are_exported_too(tmp_path: Path):
+    classes = BackboneClasses(torch.randn(6, 8), torch.randn(6))
+    tagger = make_tagger("hst", classes=classes, freeze_backbone=True)
+    assert len(tagger.method.discriminants.description.class_bias) == 6
+    assert export_tagger(tagger, tmp_path / "hst.onnx").difference <= TOLERANCE
 
 
 @pytest.mark.parametrize(("name", "features"), CASES)

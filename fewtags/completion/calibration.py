@@ -72,7 +72,7 @@ class Scale:
     """(C,) share of the known training labels that are present, smoothed."""
     cross_mean: np.ndarray
     cross_spread: np.ndarray
-    """(C,) of the similarity to a category's prototypes."""
+    """(C,) of the likeness to a category's known images."""
     intra_mean: float
     """Mean logit of the evidence within images."""
 

@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     intra: np.ndarray
     """(B, C): mean p_ij over the known present j ≠ i."""
     cross: np.ndarray
-    """(B, C): similarity to the prototypes."""
+    """(B, C): likeness to a category's known images, or similarity to its prototypes."""
     witnesses: Witnesses
     features: Tensor | None
     """(B, C, D) unit vectors, if the method compares images."""
@@ -57,7 +57,7 @@ def look(method: Method, outputs: dict[str, Tensor], labels: Tensor) -> Seen:
         witnesses = Witnesses(rows[0].cpu().numpy(), rows[1].cpu().numpy(), likelihood.cpu().numpy())
     if isinstance(method, Hst) and method.cross is not None:
         features = unit(outputs["features"])
-        cross = _or_nan(*_similarity(method, outputs["features"]))
+        cross = _cross(method, outputs)
     return Seen(logits.float().cpu().numpy(), plain, intra, cross, witnesses, features)
 
 
@@ -79,6 +79,14 @@ def _likelihoods(
         return intra.shares(*rest), (images, given)
     heads = [torch.sigmoid(intra.pair_logits(fold, features, *rest)) for fold in range(len(intra.heads))]
     return torch.stack(heads).mean(0), (images, given)
+
+
+def _cross(method: Hst, outputs: dict[str, Tensor]) -> np.ndarray:
+    """(B, C), NaN for a category with nothing to resemble."""
+    assert method.cross is not None
+    if method.cross.by_likeness:
+        return outputs["likeness"].float().cpu().numpy()
+    return _or_nan(*_similarity(method, outputs["features"]))
 
 
 def _similarity(method: Hst, features: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@
 | score | the classifier's own sigmoid |
 | intra | calibrated likelihood from labels known in the image; null: no known present label to rest on |
 | intra_because | JSON `[{"category": "keyboard", "p": 0.93}, …]`, strongest first |
-| cross | similarity to the category's prototypes; null: it has none |
+| cross | likeness to the category's known images (or similarity to its prototypes); null: it has none |
 | cross_because | JSON `[{"image": "images/000123.jpg", "similarity": 0.81}, …]`, at most three |
 """
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fewtags.batch import Batch
 from fewtags.losses.partial_bce import partial_bce
+from fewtags.nn.backbone_classes import BackboneClasses
 from fewtags.recipe import Recipe
 
 
@@ -26,6 +27,8 @@ class Setting:
     """(images, categories) of -1, 0, +1; or `SparseLabels`, which are counted without a dense table."""
     word_vectors: Tensor | None = None
     """(categories, word size), or None to learn them."""
+    classes: BackboneClasses | None = None
+    """What the backbone was trained to tell apart, if its map says so."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,18 @@ Batches = Callable[[], Iterable[tuple[Batch, dict[str, Tensor]]]]
 """Walks all training images once, unaugmented and without gradient: (batch, the method's outputs)."""
 
 
+OF_HST_ALONE = frozenset(
+    {
+        "own_share",
+        "plain_beside",
+        "discriminant_share",
+        "discriminant_classes",
+        "plausible_share",
+        "cross_evidence",
+    }
+)
+
+
 class Method(nn.Module):
     """A system of the paper. Subclasses wire modules together in `forward` and name their terms in `losses`."""
 
@@ -68,6 +83,8 @@ class Method(nn.Module):
     """One line for `fewtags methods`."""
     settings: ClassVar[dict[str, Any]] = {}
     """Recipe settings that are this method's definition."""
+    not_read: ClassVar[frozenset[str]] = OF_HST_ALONE
+    """Recipe settings that change nothing of it: runs that differ in these alone are the same."""
     uses_map = True
     """False: only the pooled map is read, so that a cached one may be pooled once."""
     modules_with_proposals: tuple[str, ...] = ()

@@ -40,6 +40,9 @@ SCALE = frozenset(
 WITHOUT_OWN: Mapping[str, Any] = {"own_share": 0.0, "plain_beside": False, "discriminant_share": 0.0}
 """The paper's modules are taken apart without what ours adds to them."""
 
+NOTHING_FILLED: Mapping[str, Any] = {"intra": False, "cross": False, "own_share": 0.0, "plausible_share": 0.0}
+"""What is left learns from known labels alone: the difference to `hst` is what filled labels bring."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -92,7 +95,7 @@ def _fixed_thresholds() -> dict[str, Variant]:
     }
     return {
         f"hst.{field}.{value}": Variant(
-            field, f"a fixed threshold of {value} for {modules[field]}", {field: value, **WITHOUT_OWN}
+            field, f"a fixed threshold of {value} for {modules[field]}", {field: value}
         )
         for field in modules
         for value in FIXED_THRESHOLDS
@@ -118,7 +121,8 @@ def _departures() -> dict[str, Variant]:
         f"hst.{recipe}": Variant("departure", f"all choices of {recipe} together", departures(recipe))
         for recipe in ("paper", "released")
     }
-    return single | whole
+    nothing = Variant("departure", "the same network and discriminants, and nothing is filled", NOTHING_FILLED)
+    return single | whole | {"hst.known_only": nothing}
 
 
 def _word(value: Any) -> str:

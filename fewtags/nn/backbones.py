@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from fewtags import torchvision_ops as _torchvision_ops  # noqa: F401  (before timm)
 from fewtags.errors import UserError
 from fewtags.nn import weight_files
+from fewtags.nn.backbone_classes import BackboneClasses
 
 import timm  # isort: skip
 
@@ -26,10 +27,21 @@ LITE_MEAN, LITE_STD = (127 / 255,) * 3, (128 / 255,) * 3
 
 
 class Backbone(nn.Module):
-    """A timm network without its classifier, which gives its last feature map."""
+    """A timm network without its classifier, which gives its last feature map.
 
-    def __init__(self, network: nn.Module, name: str, mean: Sequence[float], std: Sequence[float]):
+    What its classifier was is kept in `classes`, outside of what is saved and trained.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        name: str,
+        mean: Sequence[float],
+        std: Sequence[float],
+        classes: BackboneClasses | None = None,
+    ):
         super().__init__()
+        self.classes = classes
         self.network = network
         self.name = name
         self.channels = int(network.num_features)  # type: ignore[arg-type]
@@ -112,18 +124,31 @@ def _frozen_until(network: nn.Module, stages: int, name: str) -> int:
 
 def build_backbone(name: str, pretrained: bool = True, weights: str | None = None) -> Backbone:
     """`lite0`, `lite1`, `lite2`, or any timm model by name; `weights` is a local file used instead of the hub."""
-    network = _empty_network(name)
+    network, knows_classes = _empty_network(name), False
     if weights is not None:
-        weight_files.fill(network, weight_files.read(weights), weights)
+        knows_classes = weight_files.fill(network, weight_files.read(weights), weights)
     elif pretrained and name in LITE:
-        weight_files.fill(network, weight_files.published_lite(name), f"pip's {name} weights")
+        published = weight_files.published_lite(name)
+        knows_classes = weight_files.fill(network, published, f"pip's {name} weights")
     elif pretrained:
-        network = weight_files.from_hub(name, _options(network))
+        network, knows_classes = weight_files.from_hub(name, _options(network)), True
+    classes = _classes_of(network) if knows_classes else None
     network.reset_classifier(0)  # type: ignore[operator]
     if name in LITE:
-        return Backbone(network, name, LITE_MEAN, LITE_STD)
+        return Backbone(network, name, LITE_MEAN, LITE_STD, classes)
     settings: dict[str, Any] = network.pretrained_cfg  # type: ignore[assignment]
-    return Backbone(network, name, settings["mean"], settings["std"])
+    return Backbone(network, name, settings["mean"], settings["std"], classes)
+
+
+def _classes_of(network: nn.Module) -> BackboneClasses | None:
+    """Of a classifier that is one linear layer on the mean of the map; other kinds read something else."""
+    classifier = network.get_classifier()  # type: ignore[operator]
+    pooling = getattr(getattr(network, "global_pool", None), "pool_type", None)
+    if not isinstance(classifier, nn.Linear) or classifier.bias is None or pooling != "avg":
+        return None
+    if classifier.in_features != network.num_features:
+        return None
+    return BackboneClasses(classifier.weight.detach().clone(), classifier.bias.detach().clone())
 
 
 def _empty_network(name: str) -> nn.Module:

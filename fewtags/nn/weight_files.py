@@ -57,8 +57,11 @@ def _tensors(content: object, path: Path) -> Weights:
     return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
 
 
-def fill(network: nn.Module, weights: Weights, source: str) -> None:
-    """Copy the weights into the network; a classifier may be missing or of another size, all else must fit."""
+def fill(network: nn.Module, weights: Weights, source: str) -> bool:
+    """Copy the weights into the network; a classifier may be missing or of another size, all else must fit.
+
+    Returns whether they brought the classifier too.
+    """
     if PUBLISHED_LITE in weights:
         weights = in_order(weights, network)
     expected = network.state_dict()
@@ -73,7 +76,10 @@ def fill(network: nn.Module, weights: Weights, source: str) -> None:
             f"{source}: these weights are not this backbone's; {len(wrong)} of {len(expected)} tensors are "
             f"missing or of another shape and {len(unknown)} do not belong, such as {some}"
         )
-    network.load_state_dict(given | {n: t for n, t in network.state_dict().items() if n.startswith(head)})
+    classifier = {name: tensor for name, tensor in network.state_dict().items() if name.startswith(head)}
+    fits = all(name in weights and weights[name].shape == tensor.shape for name, tensor in classifier.items())
+    network.load_state_dict(given | ({name: weights[name] for name in classifier} if fits else classifier))
+    return fits and bool(classifier)
 
 
 def _classifier_names(network: nn.Module) -> tuple[str, ...]:

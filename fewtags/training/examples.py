@@ -83,11 +83,11 @@ def look(
 @torch.no_grad()
 def _proposals(method: Hst, outputs: dict[str, Tensor], batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
     """module → (proposed, evidence), each (B, C)."""
-    adjacency = method.tagger.adjacency
-    found = {name: part(outputs["features"], batch, adjacency) for name, part in method.transfers.items()}
+    found = method.transferred(outputs, batch)
     proposals = {name: (part.proposed, part.evidence) for name, part in found.items()}
     if method.own is not None:
-        proposals["own"] = method.own(outputs["logits"], batch), torch.sigmoid(outputs["logits"])
+        scores = outputs.get("plain", outputs["logits"])
+        proposals["own"] = method.own(scores, batch), torch.sigmoid(scores)
     return proposals
 
 

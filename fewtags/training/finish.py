@@ -56,6 +56,7 @@ def finish(
             data=data,
             tokens=tokens,
             channels=inputs.backbone.channels,
+            backbone_classes=class_count(module.method),
             word_size=word_size(module.method),
         )
     )
@@ -68,6 +69,12 @@ def word_size(method: Method) -> int | None:
     """The size of given word vectors; a loaded model needs as many columns."""
     sizes = (int(buffer.shape[1]) for name, buffer in method.named_buffers() if name.split(".")[-1] == "words")
     return next(sizes, None)
+
+
+def class_count(method: Method) -> int:
+    """How many of the backbone's classes the method reads; a loaded model needs as many rows."""
+    sizes = (len(buffer) for name, buffer in method.named_buffers() if name.split(".")[-1] == "class_bias")
+    return next(sizes, 0)
 
 
 def decision_thresholds(logits: np.ndarray, prepared: Prepared) -> tuple[np.ndarray, str]:

@@ -46,6 +46,8 @@ class Labels(BaseModel):
     """Channels of the backbone's map."""
     word_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Size of the word vectors given; None: learned."""
+    backbone_classes: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """How many of the classes that the backbone was trained on the method reads."""
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:

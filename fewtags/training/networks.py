@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from fewtags.errors import UserError
 from fewtags.methods import METHODS, Method, Setting
 from fewtags.methods.variants import VARIANTS, method_class
+from fewtags.nn.backbone_classes import BackboneClasses
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
 from fewtags.training.fits import MIXED_UP, check_fits
@@ -54,7 +55,9 @@ def _empty_method(recipe: Recipe, labels: Labels) -> Method:
         raise UserError(f"the run was trained with method {recipe.method!r}, which this version does not have")
     nothing_known = torch.zeros(1, len(labels.categories), device="cpu")  # it is counted, also for `meta`
     words = None if labels.word_size is None else torch.zeros(len(labels.categories), labels.word_size)
-    setting = Setting(recipe, tuple(labels.categories), labels.channels, nothing_known, words)
+    count = labels.backbone_classes
+    classes = BackboneClasses(torch.zeros(count, labels.channels), torch.zeros(count)) if count else None
+    setting = Setting(recipe, tuple(labels.categories), labels.channels, nothing_known, words, classes)
     return method_class(recipe.method)(setting)
 
 

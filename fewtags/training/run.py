@@ -24,6 +24,7 @@ from fewtags.images.screening import SKIPPED, write_skipped
 from fewtags.labels.sparse import SparseLabels, known_count
 from fewtags.methods import Method, Setting
 from fewtags.methods.variants import definition, method_class
+from fewtags.nn.backbones import Backbone
 from fewtags.nn.words import load_words
 from fewtags.processes import together
 from fewtags.processes.alone import alone
@@ -121,7 +122,7 @@ def _numbered(stem: str, number: int) -> Path:
     return Path("runs") / (stem if number == 1 else f"{stem}-{number}")
 
 
-def make_method(prepared: Prepared, channels: int, console: Console) -> Method:
+def make_method(prepared: Prepared, backbone: Backbone, console: Console) -> Method:
     """A fresh method; its initial weights depend on the seed alone."""
     recipe, categories = prepared.recipe, prepared.train.categories
     words = None if recipe.words is None else load_words(recipe.words, categories, recipe.words_pooling)
@@ -132,7 +133,7 @@ def make_method(prepared: Prepared, channels: int, console: Console) -> Method:
     known: Any = prepared.known.labels
     labels: Any = known if isinstance(known, SparseLabels) else torch.from_numpy(known).float()
     vectors = None if words is None else torch.from_numpy(words)
-    return cls(Setting(recipe, categories, channels, labels, vectors))
+    return cls(Setting(recipe, categories, backbone.channels, labels, vectors, backbone.classes))
 
 
 def make_deterministic(recipe: Recipe) -> None:
@@ -169,7 +170,7 @@ def _module_and_loader(
     prepared: Prepared, inputs: Inputs, init: str | Path | None, console: Console
 ) -> tuple[TrainingModule, DataLoader[Batch]]:
     recipe, known = prepared.recipe, prepared.known
-    method = make_method(prepared, inputs.backbone.channels, console)
+    method = make_method(prepared, inputs.backbone, console)
     if init is not None:
         start_from(RunFolder(init), method, prepared.train.categories, console)
     walk = walk_loader(inputs.train, known, recipe.batch_size, inputs.workers)

@@ -17,15 +17,20 @@ MOST_REFIT_ENTRIES = 200_000
 
 
 class CrossTransfer(nn.Module):
-    """Prototypes (two sets with cross-fitting), the contrastive loss, and the threshold on the similarity."""
+    """Prototypes (two sets with cross-fitting), the contrastive loss, and the threshold on the similarity.
 
-    def __init__(self, recipe: Recipe, categories: int):
+    `by_likeness`: the evidence is another one, the likeness of whole images, which is given and never changes.
+    """
+
+    def __init__(self, recipe: Recipe, categories: int, by_likeness: bool = False):
         super().__init__()
-        self.recipe = recipe
+        self.recipe, self.by_likeness = recipe, by_likeness
         sets = 2 if recipe.threshold_labels == "crossfit" else 1
         self.references = nn.ModuleList(self._reference(categories) for _ in range(sets))
         self.queue = make_queue(categories, recipe.feature_size, recipe.contrast_queue)
         self.threshold = make_threshold(recipe, "cross", categories)
+        if by_likeness:
+            self.threshold.requires_grad_(False)  # it is fitted once, before training
 
     def _reference(self, categories: int) -> Prototypes | InstanceBank:
         recipe = self.recipe
@@ -33,9 +38,14 @@ class CrossTransfer(nn.Module):
             return InstanceBank(categories, recipe.feature_size, recipe.instance_bank)
         return Prototypes(categories, recipe.feature_size, recipe.prototypes)
 
-    def forward(self, features: Tensor, batch: Batch, adjacency: Tensor) -> Transferred:
-        """Features (B, C, D) → loss, threshold loss and proposals."""
+    def forward(self, features: Tensor, batch: Batch, likeness: Tensor | None = None) -> Transferred:
+        """Features (B, C, D) and, with `by_likeness`, that (B, C), NaN where there is none → loss, threshold loss
+        and proposals."""
         loss = self._loss(features, batch)
+        if self.by_likeness:
+            assert likeness is not None
+            decided = self.threshold.decide(likeness.detach(), ~likeness.isnan())
+            return Transferred(loss, None, pseudo_labels(batch.labels, decided).bool(), likeness.detach())
         available = self._available().expand_as(batch.labels)
         evidence, evidence_of_known = crossfitted(self._similarities(features), batch.folds)
         labels = torch.where(available, teaching_labels(batch, self.recipe), 0)
@@ -93,8 +103,15 @@ class CrossTransfer(nn.Module):
             if isinstance(reference, Prototypes):
                 features, category = self.known.positives(fold if len(self.references) > 1 else None)
                 reference.update(features, category, self.recipe.prototype_metric, self.recipe.seed + epoch)
-        self._refit(self.known)
+        if not self.by_likeness:
+            self._refit(self.known)
         del self.known
+
+    def learn_likeness(self, likeness: Tensor, labels: Tensor) -> None:
+        """Fit θ to the likeness (n, C) of training images, each to others; NaN: to none. Labels (n, C)."""
+        used = (labels != 0) & ~likeness.isnan()
+        category = torch.arange(labels.shape[1], device=labels.device).expand_as(labels)
+        self.threshold.fit(likeness[used], labels[used], category[used])
 
     def _refit(self, known: _KnownFeatures) -> None:
         features, category, labels, folds = known.sample()

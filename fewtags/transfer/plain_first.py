@@ -6,7 +6,7 @@ which unknown entries are the surest. What it says does not depend on any label 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -36,21 +36,30 @@ class Pooled(NamedTuple):
     """(n, C) int8: `labels`, and -1 where an unknown entry is a weak absent."""
     weights: Tensor | None
     """(n, C) of the targets; None: all 1."""
+    described: Tensor | None = None
+    """(n, F): what else is wanted of the maps."""
+
+
+Describe = Callable[[Tensor], Tensor]
+"""Maps (B, channels, H, W) → (B, F)"""
 
 
 @torch.no_grad()
-def pooled(batches: Iterable[Batch], images: int) -> Pooled:
+def pooled(batches: Iterable[Batch], images: int, describe: Describe | None = None) -> Pooled:
     """Of all `images`, whose inputs are maps; of every k-th where there are too many."""
     every = -(-images // MOST_IMAGES)
-    maps, labels, targets, weights = [], [], [], []
+    maps, labels, targets, weights, described = [], [], [], [], []
     for batch in batches:
         chosen = batch.image_index % every == 0
-        maps.append(batch.inputs[chosen].float().mean((2, 3)))
+        inputs = batch.inputs[chosen].float()
+        maps.append(inputs.mean((2, 3)))
         labels.append(batch.labels[chosen].to(torch.int8))
         targets.append(batch.targets[chosen].to(torch.int8))
         weights += [] if batch.weights is None else [batch.weights[chosen]]
-    together = [all_rows(torch.cat(parts)) for parts in (maps, labels, targets)]
-    return Pooled(together[0], together[1], together[2], all_rows(torch.cat(weights)) if weights else None)
+        described += [] if describe is None else [describe(inputs)]
+    first = [all_rows(torch.cat(parts)) for parts in (maps, labels, targets)]
+    rest = [all_rows(torch.cat(parts)) if parts else None for parts in (weights, described)]
+    return Pooled(first[0], first[1], first[2], rest[0], rest[1])
 
 
 def learn(layer: PooledClassifier, images: Pooled, recipe: Recipe) -> None:

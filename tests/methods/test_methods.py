@@ -12,6 +12,7 @@ from fewtags.batch import Batch
 from fewtags.methods import METHODS, Setting
 from fewtags.methods.base import Method, Moment
 from fewtags.methods.hst import Hst
+from fewtags.nn.backbone_classes import BackboneClasses
 from fewtags.recipe import Recipe
 from fewtags.training.data import Collate, KnownLabels
 from fewtags.training.prepare import random_folds
@@ -28,13 +29,15 @@ def labels_of(known: float = 0.5, seed: int = 0) -> np.ndarray:
     return np.where(rng.random(values.shape) < known, values, 0).astype(np.int8)
 
 
-def make(name: str = "hst", labels: np.ndarray | None = None, **settings) -> Method:
+def make(
+    name: str = "hst", labels: np.ndarray | None = None, classes: BackboneClasses | None = None, **settings
+) -> Method:
     labels = labels_of() if labels is None else labels
     simple = {"dropout": 0.0, "first_scores": "undecided", "threshold_labels": "all", "plausible_share": 0.0}
     recipe = Recipe(**(TINY | simple | settings))
     torch.manual_seed(0)
     names = tuple("abcdef"[:CATEGORIES])
-    return METHODS[name](Setting(recipe, names, CHANNELS, torch.from_numpy(labels).float()))
+    return METHODS[name](Setting(recipe, names, CHANNELS, torch.from_numpy(labels).float(), classes=classes))
 
 
 def batch_of(labels: np.ndarray | None = None, **known) -> Batch:

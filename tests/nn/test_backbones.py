@@ -121,8 +121,7 @@ def test_lite_equals_the_published_network(size):
     published = reference.EfficientNet.from_name(f"efficientnet-{name}").eval()
     published.load_state_dict(weights)
     ours = timm.create_model(backbones.LITE[name], pretrained=False).eval()
-    weight_files.fill(ours, weights, name)
-    ours.load_state_dict(weight_files.in_order(weights, ours))  # the classifier too, which backbones do without
+    assert weight_files.fill(ours, weights, name)  # the classifier too
     backbone = build_backbone(name).eval()
     table, source = scenes(train=2, test=0)
     side = {0: 224, 1: 240, 2: 260}[size]  # the reference pads for its own size only
@@ -131,6 +130,29 @@ def test_lite_equals_the_published_network(size):
     with torch.inference_mode():
         assert torch.equal(ours(images), published(images))
         assert torch.equal(backbone(images), ours.forward_features(images))
+        scores = torch.nn.functional.linear(backbone(images).mean((2, 3)), *backbone.classes)
+        torch.testing.assert_close(scores, published(images))
+
+
+def test_the_classes_a_backbone_was_trained_on_are_kept_where_the_mean_of_its_map_tells_them(tmp_path):
+    def backbone_of(name: str, weights: dict[str, torch.Tensor]):
+        file = tmp_path / f"{name}.safetensors"
+        save_file(weights, file)
+        return build_backbone(name, weights=str(file))
+
+    resnet = timm.create_model("test_resnet", pretrained=False)
+    weights = resnet.state_dict()
+    found = backbone_of("test_resnet", weights)
+    assert torch.equal(found.classes.weight, resnet.fc.weight)
+    assert torch.equal(found.classes.bias, resnet.fc.bias)
+    assert not any("classes" in name for name in found.state_dict())
+    assert build_backbone("test_resnet", pretrained=False).classes is None  # it was trained on nothing
+    headless = {name: tensor for name, tensor in weights.items() if not name.startswith("fc.")}
+    assert backbone_of("test_resnet", headless).classes is None
+    other = headless | {"fc.weight": torch.zeros(7, resnet.num_features), "fc.bias": torch.zeros(7)}
+    assert backbone_of("test_resnet", other).classes is None
+    transformer = timm.create_model("test_vit", pretrained=False, dynamic_img_size=True)
+    assert backbone_of("test_vit", transformer.state_dict()).classes is None  # its classifier reads a token
 
 
 def test_lite_normalises_as_published():
