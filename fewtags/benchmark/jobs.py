@@ -63,7 +63,7 @@ def _trial(recipe: Recipe, backbone: Backbone, categories: int) -> tuple[Trainin
     words = None if recipe.words is None else torch.randn(categories, WORD_SIZE)
     labels = torch.from_numpy(known.labels).float()
     names = tuple(f"category {index}" for index in range(categories))
-    method = cls(Setting(recipe, names, backbone.channels, labels, words))
+    method = cls(Setting(recipe, names, backbone.channels, labels, words, backbone.classes))
     dataset = CachedMaps(inputs, pooled=not cls.uses_map and bool(recipe.freeze_backbone))
     walk = walk_loader(dataset, known, recipe.batch_size, 0)
     if not recipe.freeze_backbone:

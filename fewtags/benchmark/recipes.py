@@ -16,7 +16,7 @@ import pandas as pd
 from fewtags.benchmark.cells import Cell, file_name
 from fewtags.errors import Problems, UserError
 from fewtags.files import write_text
-from fewtags.methods.variants import definition
+from fewtags.methods.variants import definition, method_class
 from fewtags.recipe import Recipe
 from fewtags.training.prepare import choose_device, resolved
 
@@ -77,12 +77,12 @@ def check_stored(folder: Path, recipes: Mapping[str, Recipe], rows: pd.DataFrame
 
 
 def changed(folder: Path, recipes: Mapping[str, Recipe], rows: pd.DataFrame) -> list[str]:
-    """The methods with rows whose stored recipe is not this one."""
+    """The methods with rows that were made with another recipe."""
     with_rows = [method for method in recipes if (rows["method"] == method).any()]
     return [
         method
         for method in with_rows
-        if _file(folder, method).is_file() and stored(folder, method) != recipes[method]
+        if _file(folder, method).is_file() and differences(stored(folder, method), recipes[method])
     ]
 
 
@@ -97,9 +97,10 @@ def store(folder: Path, recipes: Mapping[str, Recipe]) -> None:
 
 
 def differences(old: Recipe, new: Recipe) -> list[str]:
-    """`epochs: 20 → 6`."""
+    """`epochs: 20 → 6`, without settings that the method does not read."""
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
-    return [f"{name}: {before[name]} → {after[name]}" for name in before if before[name] != after[name]]
+    read = [name for name in before if name not in method_class(new.method).not_read]
+    return [f"{name}: {before[name]} → {after[name]}" for name in read if before[name] != after[name]]
 
 
 def _file(folder: Path, method: str) -> Path:
