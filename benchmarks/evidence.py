@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy.stats import binom
@@ -48,6 +51,14 @@ def promise(rows: pd.DataFrame) -> Table:
     return Table("How often the promise was broken", columns, tuple(tuple(map(Cell, line)) for line in lines))
 
 
+def _over_images(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Of the seeds whose predictions are there: how many, the interval, and p."""
+    if not row["drawn_seeds"]:
+        return NOTHING, NOTHING, NOTHING
+    interval = f"{signed(row['images_low'], 2)} to {signed(row['images_high'], 2)}"
+    return str(row["drawn_seeds"]), interval, p_value(row["images_p"])
+
+
 def claim(rows: pd.DataFrame) -> Table:
     """One method against each rival: over seeds, and over draws of the test images."""
     lines = [
@@ -59,8 +70,7 @@ def claim(rows: pd.DataFrame) -> Table:
             signed(row["smallest"], 2),
             p_value(row["t_p"]),
             p_value(row["t_p_holm"]),
-            f"{signed(row['images_low'], 2)} to {signed(row['images_high'], 2)}",
-            p_value(row["images_p"]),
+            *_over_images(row),
         )
         for row in rows.astype({"known": str}).to_dict("records")
     ]
@@ -72,6 +82,7 @@ def claim(rows: pd.DataFrame) -> Table:
         "at least",
         "p over seeds",
         "p, Holm",
+        "seeds drawn",
         "95 % over images",
         "p over images",
     )

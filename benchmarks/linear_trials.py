@@ -144,18 +144,30 @@ def rankings(images: Images, known: Tensor, rates: Tensor) -> dict[str, float]:
         "likeness": [prior, alike],
         "all three": [own, prior, together, reached, alike],
     }
-    hidden = known == 0
-    truth = (images.labels[hidden] == 1).numpy()
-    rival = train(images, known, rates, choose=surer_than(CONFIDENCE)).scores(images.train[:, 0])[0]
-    filled = surer_than(CONFIDENCE)(rival)[hidden].numpy()
-    recall = filled[truth].mean()
-    found = {f"right of own predictions >= {CONFIDENCE}": 100 * truth[filled].mean()}
-    found["recall of them"] = 100 * recall
+    found, recall = own_predictions(images, known, rates)
     for name, parts in sets.items():
-        scores = combined(parts, known)[hidden.numpy()]
-        found[f"hidden labels by {name}"] = 100 * average_precision_score(truth, scores)
-        found[f"right at that recall by {name}"] = 100 * precision_at(recall, truth, scores)
+        found |= ranked(name, combined(parts, known), images, known, recall)
     return found
+
+
+def own_predictions(images: Images, known: Tensor, rates: Tensor) -> tuple[dict[str, float], float]:
+    """Those above 0.7 of a layer that fills them while it learns: how many are right; and their recall."""
+    truth = images.labels[known == 0] == 1
+    rival = train(images, known, rates, choose=surer_than(CONFIDENCE)).scores(images.train[:, 0])[0]
+    filled = surer_than(CONFIDENCE)(rival)[known == 0]
+    recall = float(filled[truth].float().mean())
+    right = float(truth[filled].float().mean())
+    return {f"right of own predictions >= {CONFIDENCE}": 100 * right, "recall of them": 100 * recall}, recall
+
+
+def ranked(name: str, scores: np.ndarray, images: Images, known: Tensor, recall: float) -> dict[str, float]:
+    """Scores (n, C): the average precision of hidden labels, and how many are right at this recall."""
+    hidden = (known == 0).numpy()
+    truth = images.labels.numpy()[hidden] == 1
+    return {
+        f"hidden labels by {name}": 100 * average_precision_score(truth, scores[hidden]),
+        f"right at that recall by {name}": 100 * precision_at(recall, truth, scores[hidden]),
+    }
 
 
 def precision_at(recall: float, truth: np.ndarray, scores: np.ndarray) -> float:

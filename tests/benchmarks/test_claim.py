@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,7 @@ def test_claims_are_paired_by_seed_and_corrected_over_rivals():
     assert (first["images_low"], first["images_high"]) == pytest.approx(
         tuple(np.quantile(by_draw, [0.025, 0.975]))
     )
+    assert first["drawn_seeds"] == 4
     shown = table_of(pd.DataFrame(rows))
     assert [row[0].text for row in shown.rows] == ["10 %", "10 %", "50 %", "50 %", "average", "average"]
     assert shown.rows[0][1].code
@@ -88,8 +90,13 @@ def test_it_reads_the_runs_of_a_sweep(tmp_path: Path):
     grid = Block(("plain", "assume_absent", "full_labels"), (0.5,), (0, 1))
     assert not benchmark([str(data)], [grid], Recipe(**TINY), out).failures
     options = ["--method", "plain", "--draws", "20", "--out", str(tmp_path / "claim.csv")]
+    options += ["--kept", str(tmp_path / "kept.npz")]
     assert claim.main([str(out), str(data), *options]) == 0
     rows = pd.read_csv(tmp_path / "claim.csv")
+    assert rows["drawn_seeds"].tolist() == [2]
+    assert claim.main([str(out), str(data), *options, "--known", "0.4"]) == 0
+    assert not Path(tmp_path / "claim.csv").read_text().strip()
+    assert claim.main([str(out), str(data), *options, "--known", "0.5"]) == 0
     measured = pd.read_csv(out / "results.csv").set_index(["method", "seed"])["mAP"]
     assert rows["difference"].tolist() == pytest.approx(
         [np.mean([measured["plain", seed] - measured["assume_absent", seed] for seed in (0, 1)])], abs=1e-3
@@ -97,3 +104,39 @@ def test_it_reads_the_runs_of_a_sweep(tmp_path: Path):
     write_colours(tmp_path / "other" / "colours", test=10)
     with pytest.raises(UserError, match="its predictions are of other images than the test split"):
         claim.main([str(out), str(tmp_path / "other" / "colours"), *options])
+
+
+def sweep_of(tmp_path: Path) -> tuple[Path, Path, list[str]]:
+    """Data, a sweep of two methods and two seeds, and options."""
+    data, out = write_colours(tmp_path / "colours"), tmp_path / "sweep"
+    benchmark([str(data)], [Block(("plain", "assume_absent"), (0.5,), (0, 1))], Recipe(**TINY), out)
+    options = ["--method", "plain", "--draws", "20", "--out", str(tmp_path / "claim.csv")]
+    return data, out, [*options, "--kept", str(tmp_path / "kept.npz")]
+
+
+def test_what_draws_gave_is_kept_when_the_runs_are_gone(tmp_path: Path):
+    data, out, options = sweep_of(tmp_path)
+    assert claim.main([str(out), str(data), *options]) == 0
+    before = pd.read_csv(tmp_path / "claim.csv")
+    shutil.rmtree(out / "runs")
+    assert claim.main([str(out), str(data), *options]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "claim.csv"), before, atol=1e-4)
+
+
+def test_without_draws_a_cell_counts_over_seeds_alone(tmp_path: Path):
+    data, out, options = sweep_of(tmp_path)
+    shutil.rmtree(out / "runs")
+    assert claim.main([str(out), str(data), *options]) == 0
+    rows = pd.read_csv(tmp_path / "claim.csv")
+    assert rows["seeds"].tolist() == [2]
+    assert rows["drawn_seeds"].tolist() == [0]
+    assert rows["images_p"].isna().all()
+    assert [cell.text for cell in table_of(rows).rows[0][-3:]] == ["–", "–", "–"]
+
+
+def test_predictions_that_do_not_give_the_rows_figure_are_refused(tmp_path: Path):
+    data, out, options = sweep_of(tmp_path)
+    rows = pd.read_csv(out / "results.csv")
+    rows.assign(mAP=rows["mAP"] + 1).to_csv(out / "results.csv", index=False)
+    with pytest.raises(UserError, match=r"its predictions give .* mAP, its row says"):
+        claim.main([str(out), str(data), *options])

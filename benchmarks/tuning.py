@@ -1,0 +1,104 @@
+"""The same few configurations of every method, scored on the development split: what the protocol chooses by.
+
+    python -m benchmarks.tuning data/coco-sample --words coco80.npz --out benchmarks/tuning.csv
+
+Each method as the recipe has it, with a third and three times its learning rate, and with ten times the decay. A
+row that is there already is not run again, so the command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fewtags.benchmark.grid import UPPER_BOUND
+from fewtags.errors import UserError
+from fewtags.files import write_text
+from fewtags.methods import METHODS
+from fewtags.recipe import Recipe
+from fewtags.training.run import train
+
+DEVELOPMENT = 2000
+COLUMNS = ("method", "configuration", "settings", "known", "seed", "mAP")
+LEFT_OUT = (UPPER_BOUND, "hst_fb")
+
+
+def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
+    """By name: what differs from the recipe. The rate is that of the part which the method trains most."""
+    rate = "head_lr" if METHODS[recipe.method].uses_map else "shortcut_lr"
+    value = getattr(recipe, rate)
+    return {
+        "as it is": {},
+        "a third of the rate": {rate: value / 3},
+        "three times the rate": {rate: value * 3},
+        "ten times the decay": {"weight_decay": recipe.weight_decay * 10},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    base = Recipe.load(options.recipe)
+    base = base.replace(
+        words=options.words, development=options.development, score="development", seed=options.seed
+    )
+    unknown = [method for method in options.methods if method not in METHODS]
+    if unknown:
+        raise UserError(f"there is no method {unknown[0]!r}")
+    for method in options.methods:
+        recipe = base.replace(method=method)
+        for name, settings in configurations(recipe).items():
+            row = {"method": method, "configuration": name, "known": recipe.known, "seed": recipe.seed}
+            if not _is_done(row, options.out):
+                row |= {"settings": _text(settings), "mAP": _scored(options.data, recipe.replace(**settings))}
+                _add(row, options.out)
+                print(f"{method}, {name}: {row['mAP']:.2f}", flush=True)
+    return 0
+
+
+def _scored(data: str, recipe: Recipe) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return float(train(data, recipe, Path(folder) / "run").metrics()["mAP"])
+
+
+def _text(settings: Mapping[str, float]) -> str:
+    return " ".join(f"{key}={value:g}" for key, value in settings.items())
+
+
+def read(file: str | Path) -> pd.DataFrame:
+    if not Path(file).is_file():
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(file, keep_default_na=False)
+
+
+def _is_done(row: Mapping[str, object], file: str | Path) -> bool:
+    rows = read(file)
+    return bool(len(rows)) and bool((rows[list(row)] == pd.Series(row)).all(axis=1).any())
+
+
+def _add(row: Mapping[str, object], file: str | Path) -> None:
+    rows = pd.concat([read(file), pd.DataFrame([row])], ignore_index=True)[list(COLUMNS)]
+    write_text(file, rows.round({"mAP": 3}).to_csv(index=False, lineterminator="\n"))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning", description=__doc__.split("\n")[0])
+    parser.add_argument("data")
+    parser.add_argument("--methods", nargs="+", default=[name for name in METHODS if name not in LEFT_OUT])
+    parser.add_argument("--recipe", default="coco_benchmark")
+    parser.add_argument("--words")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--development", type=int, default=DEVELOPMENT)
+    parser.add_argument("--out", default="benchmarks/tuning.csv")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except UserError as error:
+        sys.exit(str(error))

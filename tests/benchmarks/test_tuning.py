@@ -1,0 +1,41 @@
+"""Every method gets the same configurations, and what was run is not run again."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import tuning
+from benchmarks.tuning import configurations, read
+from fewtags.errors import UserError
+from fewtags.methods import METHODS
+from fewtags.recipe import Recipe
+from tests.conftest import TINY
+
+
+def test_every_method_has_as_many_configurations_around_its_own_rate():
+    for method in METHODS:
+        tried = configurations(Recipe(method=method))
+        assert len(tried) == 4
+        rate = "head_lr" if METHODS[method].uses_map else "shortcut_lr"
+        assert tried["as it is"] == {}
+        assert tried["a third of the rate"][rate] == pytest.approx(getattr(Recipe(), rate) / 3)
+        assert tried["three times the rate"][rate] == pytest.approx(3 * getattr(Recipe(), rate))
+
+
+def test_it_scores_on_the_development_split_and_goes_on_where_it_stopped(colours, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path / "cache"))
+    out = tmp_path / "tuning.csv"
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(Recipe(**(TINY | {"known": 0.5, "epochs": 1})).to_yaml())
+    options = [str(colours), "--recipe", str(recipe), "--development", "12", "--out", str(out)]
+    assert tuning.main([*options, "--methods", "plain"]) == 0
+    rows = read(out)
+    assert rows["method"].tolist() == ["plain"] * 4
+    assert rows["settings"].tolist()[0] == ""
+    assert rows["mAP"].between(0, 100).all()
+    capsys.readouterr()
+    assert tuning.main([*options, "--methods", "plain", "asl"]) == 0
+    assert capsys.readouterr().out.count("\n") == 4  # those of asl alone
+    assert len(read(out)) == 8
+    with pytest.raises(UserError, match="there is no method 'hts'"):
+        tuning.main([*options, "--methods", "hts"])
