@@ -100,7 +100,7 @@ def _filled(figure: Figure | SubFigure, run: Run) -> None:
 
 def _share_right(run: Run, module: str) -> str:
     made, right = words.last(run, f"pseudo/{module}_made"), words.last(run, f"pseudo/{module}_right")
-    return f"{words.percent(right / made)} right, hatched: wrong" if made and right is not None else ""
+    return f"{words.percent(right / made)} right; hatched: not" if made and right is not None else ""
 
 
 def _title(axes: Axes, text: str, note: str = "", left: float = 0) -> None:
