@@ -91,8 +91,9 @@ def _near(named: str | bytes, written: str | Path) -> bool:
 def quiet_about_dropped() -> None:
     """For a command line: not every exception that Python drops (while an object is deleted, say) is printed.
 
-    Signals raise theirs wherever the program happens to be. Ctrl-C is raised again before the next step of training,
-    and a process that loads images is missed as soon as its next one is wanted; if none is, nothing is amiss.
+    Signals raise theirs wherever the program happens to be. Ctrl-C is raised again before the next step of
+    training, and a process that loads images is missed as soon as its next one is wanted; if none is, nothing is
+    amiss.
     """
     print_it = sys.unraisablehook
 
