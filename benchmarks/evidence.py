@@ -1,4 +1,4 @@
-"""Tables of what `precision_promise`, `claim` and `fewtags simulate` found, for the pages of docs/."""
+"""Tables for the pages of docs/: what the single benchmarks and `fewtags simulate` have found."""
 
 from __future__ import annotations
 
@@ -88,6 +88,33 @@ def claim(rows: pd.DataFrame) -> Table:
     )
     methods = " and ".join(rows["method"].unique())
     return Table(f"{methods} against each rival, mAP", columns, tuple(tuple(map(_code, line)) for line in lines))
+
+
+def with_discriminant(rows: pd.DataFrame) -> Table:
+    """Each rival alone and with the discriminant of `hst`, and how far `hst` is ahead of it then."""
+    grouped = rows.assign(ahead=rows["hst"] - rows["with_discriminant"]).groupby(["known", "method"], sort=False)
+    found = grouped.agg(
+        seeds=("seed", "nunique"),
+        alone=("mAP", "mean"),
+        beside=("with_discriminant", "mean"),
+        hst=("hst", "mean"),
+        ahead=("ahead", "mean"),
+        least=("ahead", "min"),
+    )
+    lines = [
+        (
+            percent(float(row["known"])),
+            f"`{row['method']}`",
+            str(row["seeds"]),
+            *(f"{row[name]:.1f}" for name in ("alone", "beside", "hst")),
+            *(signed(row[name], 2) for name in ("ahead", "least")),
+        )
+        for row in found.reset_index().sort_values(["known", "beside"]).to_dict("records")
+    ]
+    columns = ("known", "rival", "seeds", "alone", "with it", "hst", "hst ahead by", "at least")
+    return Table(
+        "Rivals with the discriminant of hst, mAP", columns, tuple(tuple(map(_code, line)) for line in lines)
+    )
 
 
 def _code(text: str) -> Cell:

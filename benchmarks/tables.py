@@ -136,6 +136,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], Table]] = {module: _of(module) for mo
 TABLES["growth"] = exponents
 EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
     "claim": evidence.claim,
+    "with_discriminant": evidence.with_discriminant,
     "promise": evidence.promise,
     "simulation": evidence.simulation,
 }
