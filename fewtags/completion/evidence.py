@@ -11,6 +11,7 @@ from torch import Tensor
 from fewtags.losses.contrastive import unit
 from fewtags.methods.base import Method
 from fewtags.methods.hst import Hst
+from fewtags.transfer.cross_transfer import CrossTransfer
 from fewtags.transfer.intra import intra_evidence
 from fewtags.transfer.intra_transfer import IntraTransfer
 
@@ -56,7 +57,7 @@ def look(method: Method, outputs: dict[str, Tensor], labels: Tensor) -> Seen:
         intra = _or_nan(found, available)
         witnesses = Witnesses(rows[0].cpu().numpy(), rows[1].cpu().numpy(), likelihood.cpu().numpy())
     if isinstance(method, Hst) and method.cross is not None:
-        features = unit(outputs["features"])
+        features = _compared(method.cross, outputs)
         cross = _cross(method, outputs)
     return Seen(logits.float().cpu().numpy(), plain, intra, cross, witnesses, features)
 
@@ -79,6 +80,14 @@ def _likelihoods(
         return intra.shares(*rest), (images, given)
     heads = [torch.sigmoid(intra.pair_logits(fold, features, *rest)) for fold in range(len(intra.heads))]
     return torch.stack(heads).mean(0), (images, given)
+
+
+def _compared(cross: CrossTransfer, outputs: dict[str, Tensor]) -> Tensor:
+    """(B, C, D) unit vectors: what the evidence across images compares with a category's known images."""
+    if not cross.by_likeness:
+        return unit(outputs["features"])
+    categories = outputs["likeness"].shape[1]
+    return unit(outputs["compared"]).unsqueeze(1).expand(-1, categories, -1)
 
 
 def _cross(method: Hst, outputs: dict[str, Tensor]) -> np.ndarray:

@@ -71,7 +71,8 @@ class Hst(Ssgrl):
 
         - "plain" (B, C): scores of what learns from known labels alone;
         - "network" (B, C): what is trained; in "logits" the discriminant has its share;
-        - "likeness" (B, C): to a category's known images, from 0 to 1; NaN if it has none. With discriminants.
+        - "likeness" (B, C): to a category's known images, from 0 to 1; NaN if it has none. With discriminants;
+        - "compared" (B, P): by what an image is like another. With discriminants.
         """
         outputs = super().forward(maps)
         outputs["network"] = outputs["logits"]
@@ -79,7 +80,7 @@ class Hst(Ssgrl):
             outputs["plain"] = self.plain(maps.detach())
         if self.discriminants is not None:
             found = self.discriminants(maps.detach(), outputs["plain"], outputs["network"])
-            outputs["plain"], outputs["logits"], outputs["likeness"] = found
+            outputs |= zip(("plain", "logits", "likeness", "compared"), found, strict=True)
         return outputs
 
     def before_training(self, batches: Callable[[], Iterable[Batch]]) -> None:

@@ -23,6 +23,8 @@ USUAL_RIDGE = 16.0
 """Where they cannot say."""
 WINDOWS = 3
 """Along each side of a map."""
+COMPARED = 128
+"""Numbers of an image by which it is compared with others, at most."""
 
 
 class Description(nn.Module):
@@ -142,20 +144,27 @@ class Discriminants(nn.Module):
     """Two that read the same: one of known labels alone, beside a classifier that learns from those alone; one of
     known and filled labels, beside the network that learns from both. Each has `share` of the scores."""
 
+    comparison: Tensor
+    """(F, P): what `comparison_of` gives."""
+
     def __init__(self, channels: int, categories: int, classes: BackboneClasses | None, share: float):
         super().__init__()
         self.share = share
         self.description = Description(channels, classes)
         self.of_known = Discriminant(categories, self.description.size)
         self.of_filled = Discriminant(categories, self.description.size)
+        size = self.description.size
+        self.register_buffer("comparison", torch.zeros(size, min(size, COMPARED)))
 
-    def forward(self, maps: Tensor, plain: Tensor, network: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Maps (B, channels, H, W), scores (B, C) of the plain classifier and the network → both, mixed; and the
-        likeness (B, C) to a category's known images, from 0 to 1, NaN if it has none."""
+    def forward(self, maps: Tensor, plain: Tensor, network: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Maps (B, channels, H, W), scores (B, C) of the plain classifier and the network → both, mixed; the
+        likeness (B, C) to a category's known images, from 0 to 1, NaN if it has none; and by what images are
+        compared, (B, P): the greater the scalar product of two, the more one speaks for the other."""
         described = self.description(maps)
         known = self.of_known(described)
         likeness = torch.where(self.of_known.available, torch.sigmoid(known), torch.nan)
-        return self._mixed(plain, known), self._mixed(network, self.of_filled(described)), likeness
+        mixed = self._mixed(plain, known), self._mixed(network, self.of_filled(described))
+        return *mixed, likeness, described @ self.comparison
 
     @torch.no_grad()
     def learn(self, roots: Tensor, labels: Tensor, plain: Tensor, choose: Callable[[Tensor], Tensor]) -> Tensor:
@@ -165,6 +174,7 @@ class Discriminants(nn.Module):
         likeness (n, C) of each image to a category's other known images, NaN if it has none.
         """
         images, known = self._describe(roots, labels), labels > 0
+        self.comparison.copy_(comparison_of(images.spread, images.ridge, self.comparison.shape[1]))
         others = self.of_known.learn(images.spread, images.ridge, known, plain)
         scores = self._mixed(plain, self.of_known(images.described))
         self.of_filled.learn(images.spread, images.ridge, known | choose(scores), scores)
@@ -213,6 +223,14 @@ def towards(spread: Spread, present: Tensor) -> Tensor:
     """Present (n, C) bool → (F, C): the mean of each category's images, along each direction."""
     shown = present.to(spread.along)
     return spread.along.T @ shown / shown.sum(0).clamp(min=1)
+
+
+def comparison_of(spread: Spread, ridge: float, count: int) -> Tensor:
+    """(F, count): a category's score of x is the mean of x·Σ⁻¹y over its images y; that is the scalar product of
+    x and y, both times this. Nearly so, where the `count` directions that say most are not all."""
+    trust = spread.trust(ridge)
+    most = (spread.variances * trust).topk(count).indices
+    return spread.directions[:, most] * trust[most].sqrt()
 
 
 def left_out(spread: Spread, ridge: float, present: Tensor) -> Tensor:

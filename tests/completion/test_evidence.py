@@ -9,6 +9,7 @@ from fewtags.completion.evidence import look, most_similar
 from fewtags.completion.kept import Keeper, read_kept
 from fewtags.labels.table import LabelTable
 from tests.methods.test_methods import CATEGORIES, IMAGES, batch_of, make, with_prototypes
+from tests.transfer.test_plain_first import ready
 
 
 def cosine(a, b) -> float:
@@ -58,6 +59,26 @@ def test_similarity_is_the_mean_cosine_with_the_prototypes():
             vectors = reference.vectors[category, :count].numpy()
             expected = np.mean([cosine(features[image, category], vector) for vector in vectors])
             assert seen.cross[image, category] == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_most_similar_images_are_those_whose_likeness_is_the_evidence():
+    method, batch = ready()
+    seen, outputs = seen_by(method, batch)
+    likeness = outputs["likeness"].detach().numpy()
+    assert np.array_equal(seen.cross, likeness, equal_nan=True)
+    gallery = torch.zeros(CATEGORIES, IMAGES, seen.features.shape[2])
+    for category in range(CATEGORIES):
+        known = torch.nonzero(batch.labels[:, category] == 1).flatten()
+        gallery[category, : len(known)] = seen.features[known, category]
+        compared = outputs["compared"].detach()
+        said = (compared @ compared[known].T).mean(1).numpy()  # by a category's known images, one by one
+        order = np.argsort(said, kind="stable")
+        assert np.allclose(np.sort(likeness[:, category]), likeness[order, category], atol=1e-4)
+    places, cosines = most_similar(seen.features, gallery, 1)
+    for image, category in torch.nonzero(batch.labels == 1).tolist():
+        own = torch.nonzero(batch.labels[:, category] == 1).flatten().tolist().index(image)
+        assert places[image, category, 0] == own  # nothing is more like an image than itself
+        assert cosines[image, category, 0] == pytest.approx(1, abs=2e-3)
 
 
 @pytest.mark.parametrize("name", ["plain", "ssgrl", "hst"])

@@ -14,6 +14,7 @@ from fewtags.transfer.discriminant import (
     Discriminant,
     Discriminants,
     best_ridge,
+    comparison_of,
     spread_of,
     windows,
 )
@@ -211,6 +212,28 @@ def test_likeness_is_to_a_categorys_known_images_and_to_others_where_it_teaches_
     known_present = batch.labels[:, 2:] == 1
     assert (taught[:, 2:] < likeness[:, 2:])[known_present].all()  # nobody vouches for himself
     assert torch.allclose(taught[:, 2:][~known_present], likeness[:, 2:][~known_present], atol=1e-5)
+
+
+def test_a_score_is_the_mean_of_what_the_images_of_a_category_say_one_by_one():
+    described, labels, _ = drawn()
+    spread = spread_of(described)
+    compared = described @ comparison_of(spread, 4.0, described.shape[1])
+    for c in range(3):
+        present = labels[:, c] > 0
+        expected = described @ torch.tensor(direction(described.tolist(), present.tolist(), 4.0))
+        assert torch.allclose((compared @ compared[present].T).mean(1), expected, atol=1e-4)
+
+
+def test_of_all_directions_those_are_kept_that_say_most():
+    described, _, _ = drawn()
+    spread = spread_of(described)
+    whole, part = (described @ comparison_of(spread, 4.0, count) for count in (4, 2))
+    lost = (whole @ whole.T - part @ part.T).norm()
+    for one in range(4):
+        for other in range(one):
+            chosen = comparison_of(spread, 4.0, 4)[:, [one, other]]
+            left = described @ chosen
+            assert lost <= (whole @ whole.T - left @ left.T).norm() + 1e-4
 
 
 def test_the_threshold_across_images_is_fitted_once_to_the_likeness_to_others():
