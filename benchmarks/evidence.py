@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from benchmarks.claim import AVERAGE
-from fewtags.benchmark.table import NOTHING, Cell, Table, p_value, percent, signed
+from fewtags.benchmark.table import NOTHING, Cell, Table, figure, p_value, percent, signed
 
 CONFIDENCE = 0.95
 FULL = "full_labels"
@@ -115,6 +115,16 @@ def with_discriminant(rows: pd.DataFrame) -> Table:
     return Table(
         "Rivals with the discriminant of hst, mAP", columns, tuple(tuple(map(_code, line)) for line in lines)
     )
+
+
+def tuning(rows: pd.DataFrame) -> Table:
+    """The configurations of each method, the best marked; mean over seeds."""
+    found = rows.groupby(["method", "configuration"], sort=False)["mAP"].mean().unstack(sort=False)
+    lines = [
+        (Cell(str(method), code=True), *(Cell(figure(mAP), best=mAP == tried.max()) for mAP in tried))
+        for method, tried in found.iterrows()
+    ]
+    return Table("mAP on the development split", ("method", *map(str, found.columns)), tuple(lines))
 
 
 def _code(text: str) -> Cell:

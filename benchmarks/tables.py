@@ -139,6 +139,7 @@ EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
     "with_discriminant": evidence.with_discriminant,
     "promise": evidence.promise,
     "simulation": evidence.simulation,
+    "tuning": evidence.tuning,
 }
 """Of other CSV files than results.csv."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import tuning
+from benchmarks import evidence, tuning
 from benchmarks.tuning import configurations, read
 from fewtags.errors import UserError
 from fewtags.methods import METHODS
@@ -36,6 +36,12 @@ def test_it_scores_on_the_development_split_and_goes_on_where_it_stopped(colours
     capsys.readouterr()
     assert tuning.main([*options, "--methods", "plain", "asl"]) == 0
     assert capsys.readouterr().out.count("\n") == 4  # those of asl alone
-    assert len(read(out)) == 8
+    rows = read(out)
+    assert len(rows) == 8
+    plain, asl = evidence.tuning(rows).rows
+    assert [plain[0].text, asl[0].text] == ["plain", "asl"]
+    tried = rows["mAP"].tolist()[:4]
+    assert [cell.text for cell in plain[1:]] == [f"{mAP:.1f}" for mAP in tried]
+    assert [cell.best for cell in plain[1:]] == [mAP == max(tried) for mAP in tried]
     with pytest.raises(UserError, match="there is no method 'hts'"):
         tuning.main([*options, "--methods", "hts"])
