@@ -33,10 +33,10 @@ from fewtags.training.folder import PREDICTIONS, RunFolder
 
 DRAWS = 1000
 AVERAGE = "average"
+OURS = "hst"
+"""Its variants, such as `hst.sa`, are no rivals; those of others are."""
 NEVER_A_RIVAL = (UPPER_BOUND, "hst_fb")
 """One saw every label; the other is the method itself with an addition."""
-VARIANT = "."
-"""In the name of a method's variant, such as `hst.sa`: no rival either."""
 Key = tuple[float, str, int]
 """known, method, seed"""
 Scores = dict[Key, np.ndarray]
@@ -88,8 +88,9 @@ def _predicted(run: Path, cell: Cell, name: str, table: LabelTable, drawn: np.nd
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
-    variant = rows["method"].str.contains(VARIANT, regex=False)
-    return rows[~variant & ~rows["method"].isin(NEVER_A_RIVAL)]
+    base = rows["method"].str.partition(".")[0]
+    variant_of_ours = (base == OURS) & (rows["method"] != OURS)
+    return rows[~variant_of_ours & ~base.isin(NEVER_A_RIVAL)]
 
 
 def draws(images: int, count: int) -> np.ndarray:
@@ -166,7 +167,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.claim", description=__doc__.split("\n")[0])
     parser.add_argument("sweep")
     parser.add_argument("data")
-    parser.add_argument("--method", default="hst")
+    parser.add_argument("--method", default=OURS)
     parser.add_argument("--known", type=float, nargs="+", help="at these shares alone, and on their average")
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--kept", default="benchmarks/claim_draws.npz")

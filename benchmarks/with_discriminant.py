@@ -21,7 +21,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from benchmarks.claim import contenders
+from benchmarks.claim import OURS, contenders
 from benchmarks.linear_trials import opened_maps, percent
 from benchmarks.place_trials import BATCH, Described, read
 from fewtags.benchmark.cells import Cell, short_name
@@ -108,7 +108,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.with_discriminant", description=about)
     parser.add_argument("sweep")
     parser.add_argument("data")
-    parser.add_argument("--method", default="hst")
+    parser.add_argument("--method", default=OURS)
     parser.add_argument("--out", default="benchmarks/with_discriminant.csv")
     return parser.parse_args(arguments)
 

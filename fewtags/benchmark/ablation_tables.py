@@ -1,4 +1,5 @@
-"""HST taken apart: the paper's ablations, fixed thresholds, prototype counts, and our departures undone."""
+"""Methods with something changed: the paper's ablations of HST, fixed thresholds, prototype counts, our departures
+undone, and single settings."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from fewtags.benchmark.table import (
     signed,
     without_empty_columns,
 )
-from fewtags.methods.variants import VARIANTS
+from fewtags.methods.variants import VARIANTS, variant
 
 BLOCKS = (*SAME, "known", "seed")
 BASE, WHOLE = "ssgrl", "hst"
@@ -35,7 +36,7 @@ BASE, WHOLE = "ssgrl", "hst"
 def variants_of(setting: Setting, group: str) -> list[str]:
     """The variants of a group that have rows, in the group's order."""
     done = set(setting.rows["method"])
-    return [variant for variant, about in VARIANTS.items() if about.group == group and variant in done]
+    return [name for name, about in VARIANTS.items() if about.group == group and name in done]
 
 
 def ablation(results: pd.DataFrame) -> list[Table]:
@@ -158,17 +159,40 @@ def departures(results: pd.DataFrame) -> list[Table]:
 
 
 def _departures(setting: Setting, found: Sequence[Comparison]) -> Table:
-    at = known_shares(setting.rows, variants_of(setting, "departure"))
+    note = "mAP of the variant minus mAP of hst in the same blocks (seed × known share). " + NESTED
+    return _differences(setting, found, "Departures", note)
+
+
+def settings(results: pd.DataFrame) -> list[Table]:
+    """Methods with one setting changed by hand, such as `asl.shortcut_lr.0.0003`, beside themselves."""
+    made = [(setting, setting_comparisons(setting)) for setting in main_settings(results)]
+    note = "mAP of the variant minus mAP of its method in the same blocks (seed × known share). " + NESTED
+    found = [(setting, [c for c in compared if c.blocks]) for setting, compared in made]
+    return [_differences(setting, compared, "Settings changed", note) for setting, compared in found if compared]
+
+
+def setting_comparisons(setting: Setting) -> list[Comparison]:
+    """Each variant that is no named one - its method, with Holm's correction over all of them."""
+    changed = [method for method in setting.methods(True) if "." in method and method not in VARIANTS]
+    return holm([compare(setting.rows, m, m.partition(".")[0], BLOCKS) for m in changed])
+
+
+def _differences(setting: Setting, found: Sequence[Comparison], title: str, note: str) -> Table:
+    """Each variant's differences at every known share, and together."""
+    at = known_shares(setting.rows, [c.first for c in found])
     rows = [
-        (name(c.first), Cell(VARIANTS[c.first].summary), *_per_share(setting, c.first, at), *comparison_cells(c))
-        for c in found
+        (name(c.first), Cell(_summary(c.first)), *_per_share(setting, c, at), *comparison_cells(c)) for c in found
     ]
     columns = ("variant", "what", *map(percent, at), *COMPARISON_COLUMNS)
-    notes = ("mAP of the variant minus mAP of hst in the same blocks (seed × known share). " + NESTED,)
-    return without_empty_columns(Table(f"Departures, {setting.title}", columns, tuple(rows), notes))
+    return without_empty_columns(Table(f"{title}, {setting.title}", columns, tuple(rows), (note,)))
 
 
-def _per_share(setting: Setting, variant: str, at: Sequence[float]) -> list[Cell]:
-    differences = paired_differences(setting.rows, variant, WHOLE, BLOCKS)
+def _summary(method: str) -> str:
+    found = variant(method)
+    return "" if found is None else found.summary
+
+
+def _per_share(setting: Setting, compared: Comparison, at: Sequence[float]) -> list[Cell]:
+    differences = paired_differences(setting.rows, compared.first, compared.second, BLOCKS)
     per_share = differences.groupby(level="known").mean()
     return [Cell(signed(per_share.get(known)) if known in per_share else NOTHING) for known in at]

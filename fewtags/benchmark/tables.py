@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from fewtags.benchmark.ablation_tables import ablation, departures, prototypes, thresholds, thresholds_apart
+from fewtags.benchmark.ablation_tables import settings as settings_changed
 from fewtags.benchmark.comparison_tables import contradiction_table, order, tests
 from fewtags.benchmark.cost_tables import cost, pseudo_labels
 from fewtags.benchmark.grid import UPPER_BOUND, Setting, main_settings, settings, upper_bound
@@ -51,6 +52,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], Sequence[Table]]] = {
     "thresholds_apart": thresholds_apart,
     "prototypes": prototypes,
     "departures": departures,
+    "settings": settings_changed,
     "pseudo_labels": pseudo_labels,
     "cost": cost,
     "tests": tests,

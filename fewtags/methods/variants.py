@@ -1,7 +1,7 @@
 """Named variants of `hst`: the paper's ablations, and each choice of ours undone on its own.
 
-`--method hst.intra_only` trains one; `hst.FIELD.VALUE` is hst with one setting changed, for instance
-`hst.evidence.sum` or `hst.threshold.0.5`.
+`--method hst.intra_only` trains one. Besides, METHOD.FIELD.VALUE is any method with one setting changed, for
+instance `asl.shortcut_lr.0.0003`: a sweep then tells what the setting is worth.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ SCALE = frozenset(
 )
 """Settings in which the recipes differ because of the data, the machine or the size of the network."""
 
+DECIDED_BY_CELL = frozenset({"method", "known", "seed"})
+"""Settings of a run that no variant changes: a sweep is made of them."""
+
 WITHOUT_OWN: Mapping[str, Any] = {"own_share": 0.0, "plain_beside": False, "discriminant_share": 0.0}
 """The paper's modules are taken apart without what ours adds to them."""
 
@@ -47,7 +50,8 @@ NOTHING_FILLED: Mapping[str, Any] = {"intra": False, "cross": False, "own_share"
 @dataclass(frozen=True)
 class Variant:
     group: str
-    """The table it belongs to: ablation, prototypes, threshold, threshold_intra, threshold_cross or departure."""
+    """The table it belongs to: ablation, prototypes, threshold, threshold_intra, threshold_cross, departure, or
+    setting: one of any method's."""
     summary: str
     settings: Mapping[str, Any]
 
@@ -132,11 +136,26 @@ def _word(value: Any) -> str:
 VARIANTS: dict[str, Variant] = _ablations() | _prototype_counts() | _fixed_thresholds() | _departures()
 
 
+def variant(name: str) -> Variant | None:
+    """What a name stands for: a named variant, or METHOD.FIELD.VALUE. None: neither."""
+    if name in VARIANTS:
+        return VARIANTS[name]
+    method, _, change = name.partition(".")
+    field, _, value = change.partition(".")
+    if method not in METHODS or not value or field not in Recipe.model_fields or field in DECIDED_BY_CELL:
+        return None
+    try:
+        changed = getattr(Recipe().override([f"{field}={value}"]), field)
+    except UserError as problem:
+        raise UserError(f"method {name}: {str(problem).removeprefix('--set: ')}") from problem
+    return Variant("setting", f"{method} with {field}: {value}", {field: changed})
+
+
 def method_class(name: str) -> type[Method]:
     """The class that a method's or a variant's name stands for."""
     if name in METHODS:
         return METHODS[name]
-    if name in VARIANTS:
+    if variant(name) is not None:
         return METHODS[name.partition(".")[0]]
     close = difflib.get_close_matches(name, [*METHODS, *VARIANTS], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"choose one of {', '.join(METHODS)}"
@@ -145,5 +164,5 @@ def method_class(name: str) -> type[Method]:
 
 def definition(name: str) -> dict[str, Any]:
     """The settings that a method or variant is: they win over the recipe's."""
-    own = VARIANTS[name].settings if name in VARIANTS else {}
-    return {**method_class(name).settings, **own}
+    changed = variant(name)
+    return {**method_class(name).settings, **({} if changed is None else changed.settings)}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fewtags.errors import UserError
 from fewtags.methods import METHODS, Method, Setting
-from fewtags.methods.variants import VARIANTS, method_class
+from fewtags.methods.variants import method_class, variant
 from fewtags.nn.backbone_classes import BackboneClasses
 from fewtags.nn.backbones import Backbone, build_backbone
 from fewtags.recipe import Recipe
@@ -51,7 +51,7 @@ def empty_networks(recipe: Recipe, labels: Labels, device: str, where: Path) -> 
 
 
 def _empty_method(recipe: Recipe, labels: Labels) -> Method:
-    if recipe.method not in METHODS and recipe.method not in VARIANTS:
+    if recipe.method not in METHODS and variant(recipe.method) is None:
         raise UserError(f"the run was trained with method {recipe.method!r}, which this version does not have")
     nothing_known = torch.zeros(1, len(labels.categories), device="cpu")  # it is counted, also for `meta`
     words = None if labels.word_size is None else torch.zeros(len(labels.categories), labels.word_size)

@@ -194,6 +194,18 @@ def test_departures_are_paired_with_hst(everything):
     assert "p" not in shown.columns
 
 
+def test_a_setting_changed_by_hand_is_paired_with_its_method():
+    results = fabricate.results(("plain", "asl", "asl.shortcut_lr.0.0003", "ssgrl.dropout.0.5"), (0.1,))
+    shown = table("settings", results)
+    assert [row[0].text for row in shown.rows] == ["asl.shortcut_lr.0.0003"]  # nothing to compare the other with
+    assert shown.rows[0][1].text == "asl with shortcut_lr: 0.0003"
+    scores = results.set_index(["method", "seed"])["mAP"]
+    expected = sum(scores["asl.shortcut_lr.0.0003", seed] - scores["asl", seed] for seed in (0, 1, 2)) / 3
+    shown_difference = text(shown, "asl.shortcut_lr.0.0003", "10 %").replace("−", "-")
+    assert float(shown_difference) == pytest.approx(expected, abs=0.051)
+    assert TABLES["settings"](fabricate.results(("plain", "hst"), (0.1,))) == []
+
+
 def test_pseudo_labels_are_summed_over_seeds():
     results = fabricate.results(("plain", "hst"), (0.1,))
     own = results[results["method"] == "hst"]

@@ -1,4 +1,4 @@
-"""Variants of hst: what each changes, and that each departure of the default recipe has one."""
+"""Variants: what each changes, that each departure of the default recipe has one, and single settings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 import fewtags
 from fewtags.errors import UserError
+from fewtags.methods import METHODS
 from fewtags.methods.hst import Hst
 from fewtags.methods.variants import SCALE, VARIANTS, definition, departures, method_class
 from fewtags.predict import load
@@ -59,9 +60,22 @@ def test_a_variant_trains_and_loads_by_its_name(colours, tmp_path):
     ("name", "message"),
     [
         ("hst.intra_onyl", r"there is no method 'hst.intra_onyl'; did you mean hst.intra_only"),
+        ("asl.shortcut_rate.1", r"there is no method 'asl.shortcut_rate.1'"),
+        ("asl.shortcut_lr", r"there is no method 'asl.shortcut_lr'"),
+        ("asl.seed.3", r"there is no method 'asl.seed.3'"),
+        ("asl.epochs.many", r"method asl.epochs.many: epochs='many': input should be a valid integer"),
         ("qqqq", r"there is no method 'qqqq'; choose one of plain, "),
     ],
 )
 def test_an_unknown_name_is_refused_with_a_hint(name, message):
     with pytest.raises(UserError, match=message):
         method_class(name)
+
+
+def test_any_method_with_one_setting_changed(colours, tmp_path):
+    assert definition("asl.shortcut_lr.1e-4")["shortcut_lr"] == 1e-4
+    assert definition("asl.shortcut_lr.0.0003") == METHODS["asl"].settings | {"shortcut_lr": 0.0003}
+    assert method_class("gcn_ml.dropout.0") is METHODS["gcn_ml"]
+    run = fewtags.train(colours, out=tmp_path / "run", method="plain.batch_size.8", known=0.5, **TINY)
+    tagger = load(run)
+    assert (tagger.recipe.method, tagger.recipe.batch_size) == ("plain.batch_size.8", 8)
