@@ -32,7 +32,11 @@ def benchmark(
     ],
     out: Annotated[Path, typer.Option(help="The sweep's folder: results.csv, report.html, recipes, runs.")],
     methods: Annotated[
-        str | None, typer.Option(help="Methods and variants, separated by commas; default every method.")
+        str | None,
+        typer.Option(
+            help="Methods and variants, separated by commas; default every method. METHOD.FIELD.VALUE is a method with "
+            "one setting changed, such as asl.shortcut_lr.0.0003."
+        ),
     ] = None,
     known: Annotated[
         str | None, typer.Option(help="Shares of the labels to keep; default 0.1,0.5,0.9.", show_default=False)
