@@ -34,8 +34,8 @@ def benchmark(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Methods and variants, separated by commas; default every method. METHOD.FIELD.VALUE is a method with "
-            "one setting changed, such as asl.shortcut_lr.0.0003."
+            help="Methods and variants, separated by commas; default every method. METHOD.FIELD.VALUE is a method "
+            "with one setting changed, such as asl.shortcut_lr.0.0003."
         ),
     ] = None,
     known: Annotated[
