@@ -1,7 +1,7 @@
 """Is the promise of `fewtags complete --precision` kept? Many masks, judged by the labels they hide.
 
     python -m benchmarks.precision_promise --masks 40 --out precision_promise.csv
-    python -m benchmarks.precision_promise --data ../shared/coco --masks 10 --known 0.5 --out coco.csv
+    python -m benchmarks.precision_promise --data data/coco-sample --masks 10 --known 0.5 --out coco.csv
 
 Each mask draws anew which labels are known and which of them are held out, trains a model on the rest, completes.
 Features of the frozen backbone are computed once for all masks. A row per mask, method, level and side goes to the
