@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows.itertuples():
         cell = Cell(row.data, options.data, str(row.method), float(row.known), int(row.seed))
         name = f"{cell.known:g} {cell.method} {cell.seed} {row.recipe_hash}"
-        kept |= _predicted(Path(options.sweep) / "runs" / cell.folder, cell, name, table, drawn)
+        predicted = _predicted(Path(options.sweep) / "runs" / cell.folder, cell, table)
+        if predicted is not None and name not in kept:
+            kept[name] = resampled_map(predicted, table.values, drawn).astype(np.float32)
         scores = kept.get(name, np.array([row.mAP]))
         if abs(scores[0] - row.mAP) > SAME:
             raise UserError(f"{cell}: its predictions give {scores[0]:.3f} mAP, its row says {row.mAP:.3f}")
@@ -77,14 +79,14 @@ def read_kept(file: str | Path) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
-def _predicted(run: Path, cell: Cell, name: str, table: LabelTable, drawn: np.ndarray) -> dict[str, np.ndarray]:
-    """What the draws give on a run's predictions, if they are there."""
+def _predicted(run: Path, cell: Cell, table: LabelTable) -> np.ndarray | None:
+    """A run's scores (n, C) of the test images, if they are there."""
     if not (run / PREDICTIONS).is_file():
-        return {}
+        return None
     images, scores = RunFolder(run).predictions()
     if images != list(table.images):
         raise UserError(f"{cell}: its predictions are of other images than the test split")
-    return {name: resampled_map(scores, table.values, drawn).astype(np.float32)}
+    return scores
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@
 
 SWEEP is the folder of a `fewtags benchmark`, with the predictions that its runs keep. The discriminant of a cell's
 known labels, brought to the mean and spread of the rival's scores of each category over the test images, gets the
-share of the score that it has in `hst`. A row that is there already stays when its run is gone.
+share of the score that it has in `hst`. A row that is there already is not made again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from benchmarks.claim import OURS, contenders
+from benchmarks.claim import OURS, SAME, contenders
 from benchmarks.linear_trials import opened_maps, percent
 from benchmarks.place_trials import BATCH, Described, read
 from fewtags.benchmark.cells import Cell, short_name
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lead = rows[rows["method"] == options.method].set_index(["known", "seed"])["mAP"]
     found = _kept(options.out)
     for (known, seed), rivals in rows[rows["method"] != options.method].groupby(["known", "seed"]):
-        runs = _runs(options, rivals)
+        runs = _runs(options, rivals[[not _is_done(row, found) for row in rivals.itertuples()]])
         if (known, seed) in lead.index and runs:
             mixed = beside_each(options.data, runs)
             found += [{"known": known, "seed": seed, "method": name, **scores} for name, scores in mixed.items()]
@@ -60,6 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _kept(file: str) -> list[dict[str, Any]]:
     return pd.read_csv(file).to_dict("records") if Path(file).is_file() else []
+
+
+def _is_done(row: Any, found: list[dict[str, Any]]) -> bool:
+    """Whether this row of a sweep is among those kept, with the same mAP."""
+    return any(
+        all(getattr(row, name) == kept[name] for name in KEY) and abs(row.mAP - kept["mAP"]) < SAME
+        for kept in found
+    )
 
 
 def _runs(options: argparse.Namespace, rivals: pd.DataFrame) -> dict[str, RunFolder]:
