@@ -69,10 +69,20 @@ def p_value(p: float | None) -> str:
 
 
 def column_of(scores: Sequence[Score | None], seeds: int) -> list[Cell]:
-    """One column of scores, those that show the highest mean marked; a lone one is not called the best."""
-    found = [f"{score.mean:.1f}" for score in scores if score is not None]
+    """One column of scores, those that show the highest mean marked; a lone one is not called the best.
+
+    Nor is one over fewer seeds than others: seeds differ by more than methods do.
+    """
+    most = max((score.seeds for score in scores if score is not None), default=0)
+    found = [f"{score.mean:.1f}" for score in scores if score is not None and score.seeds == most]
     top = max(found, key=float) if len(found) > 1 else None
-    return [Cell(points(score, seeds), best=score is not None and f"{score.mean:.1f}" == top) for score in scores]
+    return [
+        Cell(
+            points(score, seeds),
+            best=score is not None and score.seeds == most and f"{score.mean:.1f}" == top,
+        )
+        for score in scores
+    ]
 
 
 def rows_from(columns: Iterable[Sequence[Cell]]) -> tuple[tuple[Cell, ...], ...]:
@@ -131,7 +141,10 @@ def seeds_note(seeds: Sequence[int], tables_rows: Sequence[Sequence[Cell]]) -> l
         return ["One seed: no spread can be given."]
     note = [f"Mean ± standard deviation over {len(seeds)} seeds."]
     if any(f" of {len(seeds)})" in cell.text for row in tables_rows for cell in row):
-        note.append(f'"(1 of {len(seeds)})": only so many of the {len(seeds)} seeds are done.')
+        note.append(
+            f'"(1 of {len(seeds)})": only so many of the {len(seeds)} seeds are done; such a mean is not to be '
+            "held against one over others."
+        )
     return note
 
 

@@ -98,6 +98,17 @@ def test_the_best_is_marked_and_the_upper_bound_never_is(everything):
     assert {cell.text for cell in shown.rows[-1][1:]} == {"57.8 ± 0.0"}
 
 
+def test_a_mean_over_fewer_seeds_is_not_called_the_best():
+    results = fabricate.results(("plain", "asl", "hst"), (0.1,))
+    results.loc[results["method"] == "hst", "mAP"] = 99.0
+    assert [row[0].text for row in table("main", results).rows if row[1].best] == ["hst"]
+    fewer = results[(results["method"] != "hst") | (results["seed"] == 0)]
+    shown = table("main", fewer)
+    means = fewer[fewer["method"] != "hst"].groupby("method")["mAP"].mean()
+    assert [row[0].text for row in shown.rows if row[1].best] == [means.idxmax()]
+    assert "not to be held against one over others" in shown.notes[0] + shown.notes[1]
+
+
 def test_a_lone_method_is_not_called_the_best():
     shown = table("main", fabricate.results(("hst",), (0.1,)))
     assert not any(cell.best for row in shown.rows for cell in row)
