@@ -91,6 +91,9 @@ class Recipe(BaseModel):
     """Train on cached features of a frozen backbone. None: frozen unless there is a GPU."""
     trained_stages: Annotated[int, Field(ge=0)] = 1
     """How many of the backbone's last stages are trained when it is not frozen; 0 none, a large number all."""
+    cache_frozen_stages: bool = False
+    """With a trained backbone: cache what its frozen stages make of `views`, and train the others on that. Much
+    faster than reading new crops of the images in every epoch, and less varied."""
     image_size: Annotated[int, Field(ge=32, le=8192)] = 224
     """Side of the square the network sees. Training crops and the resize before them scale with it."""
     crop_sides: tuple[Positive, ...] = (512, 448, 384, 320, 256)
@@ -346,6 +349,11 @@ class Recipe(BaseModel):
         """Short name of everything that decides the result (not where it is computed)."""
         decides = self.model_dump(mode="json", exclude={"device", "workers", "threads", "on_bad_image"})
         return hashlib.sha256(yaml.safe_dump(decides).encode()).hexdigest()[:12]
+
+    @property
+    def caches(self) -> bool:
+        """Whether training reads cached maps, and no image twice."""
+        return bool(self.freeze_backbone) or self.cache_frozen_stages
 
     @property
     def warmup_epochs(self) -> int:

@@ -91,8 +91,8 @@ class CacheCost:
 
 
 def cache_cost(base: Recipe, sizes: Iterable[Size], pool: Pool, threads: int) -> CacheCost | None:
-    """Of the features of all data; None where the backbone is trained, for nothing is cached then."""
-    if not base.freeze_backbone:
+    """Of the features of all data; None where the backbone is trained on images, for nothing is cached then."""
+    if not base.caches:
         return None
     view = pool.call("measure_features", recipe=base.model_dump(mode="json"), threads=threads)
     views = sum(size.images * len(base.views) + size.test_images for size in sizes)

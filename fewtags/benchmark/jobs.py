@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from torch import nn
 
 from fewtags.data import open_for
 from fewtags.methods.base import Setting
@@ -21,7 +22,7 @@ from fewtags.nn.inference import fastest
 from fewtags.recipe import Recipe
 from fewtags.training.data import CachedMaps, KnownLabels, train_loader, walk_loader
 from fewtags.training.module import TrainingModule
-from fewtags.training.prepare import choose_device, make_backbone, prepare_inputs, prepare_labels
+from fewtags.training.prepare import choose_device, make_backbone, parts, prepare_inputs, prepare_labels
 from fewtags.training.run import train
 from fewtags.training.timing import STEPS_TIMED, expect
 
@@ -58,17 +59,16 @@ def measure_step(recipe: dict[str, Any], categories: int) -> float:
 def _trial(recipe: Recipe, backbone: Backbone, categories: int) -> tuple[TrainingModule, Any]:
     rows = (STEPS_TIMED + 1) * recipe.batch_size
     known = _random_labels(rows, categories, recipe.known)
-    inputs = _random_inputs(recipe, backbone, rows)
+    cached, trained = parts(backbone, recipe)
+    inputs = _random_inputs(recipe, cached, rows)
     cls = method_class(recipe.method)
     words = None if recipe.words is None else torch.randn(categories, WORD_SIZE)
     labels = torch.from_numpy(known.labels).float()
     names = tuple(f"category {index}" for index in range(categories))
     method = cls(Setting(recipe, names, backbone.channels, labels, words, backbone.classes))
-    dataset = CachedMaps(inputs, pooled=not cls.uses_map and bool(recipe.freeze_backbone))
+    dataset = CachedMaps(inputs, pooled=not cls.uses_map and trained is None)
     walk = walk_loader(dataset, known, recipe.batch_size, 0)
-    if not recipe.freeze_backbone:
-        backbone.train_last(recipe.trained_stages)
-    module = TrainingModule(method, recipe, walk, None if recipe.freeze_backbone else backbone)
+    module = TrainingModule(method, recipe, walk, trained)
     return module, train_loader(dataset, known, recipe.batch_size, recipe.seed, 0)
 
 
@@ -79,16 +79,16 @@ def _random_labels(rows: int, categories: int, known: float) -> KnownLabels:
     return KnownLabels(labels, held_out=None, folds=rng.integers(0, 2, labels.shape, dtype=np.int8))
 
 
-def _random_inputs(recipe: Recipe, backbone: Backbone, rows: int) -> np.ndarray:
-    """(rows, 1 view, channels, H, W): feature maps, or images where the backbone is trained too."""
+def _random_inputs(recipe: Recipe, cached: nn.Module | None, rows: int) -> np.ndarray:
+    """(rows, 1 view, channels, H, W): maps of what is cached, or images where nothing is."""
     side = recipe.image_size
-    shape = map_shape(backbone, side) if recipe.freeze_backbone else (3, side, side)
+    shape = (3, side, side) if cached is None else map_shape(cached, side)
     block = np.random.default_rng(0).standard_normal((recipe.batch_size, 1, *shape), dtype=np.float32)
     return np.tile(block.astype(np.float16), (rows // recipe.batch_size, 1, 1, 1, 1))
 
 
 @torch.inference_mode()
-def map_shape(backbone: Backbone, side: int) -> tuple[int, ...]:
+def map_shape(backbone: nn.Module, side: int) -> tuple[int, ...]:
     return tuple(backbone.eval()(torch.zeros(1, 3, side, side)).shape[1:])
 
 
@@ -98,7 +98,9 @@ def measure_features(recipe: dict[str, Any], threads: int) -> dict[str, float]:
     chosen = Recipe.model_validate(recipe)
     torch.set_num_threads(threads)
     device = choose_device(chosen.device)
-    backbone = make_backbone(chosen).eval()
+    backbone, _ = parts(make_backbone(chosen), chosen)
+    assert backbone is not None
+    backbone.eval()
     values = int(np.prod(map_shape(backbone, chosen.image_size)))
     images = torch.randn(VIEWS_TIMED, 3, chosen.image_size, chosen.image_size, device=device)
     network = fastest(backbone.to(device), images[:1])

@@ -23,7 +23,10 @@ from fewtags.locks import alone_in
 from fewtags.recipe import Recipe
 
 REDRAW = 0.5
-CACHED = ("limit", "backbone", "backbone_weights", "pretrained", "image_size", "crop_sides", "resize", "views")
+CACHED = (
+    *("limit", "backbone", "backbone_weights", "pretrained", "image_size", "crop_sides", "resize", "views"),
+    *("freeze_backbone", "cache_frozen_stages", "trained_stages"),
+)
 """Settings that decide what is in the feature cache."""
 
 
@@ -139,7 +142,7 @@ class _Run:
 
     def _cache(self, cell: Cell, recipe: Recipe, pool: Pool) -> str | None:
         """What went wrong, if anything did."""
-        if not recipe.freeze_backbone:
+        if not recipe.caches:
             return None
         settings = recipe.model_dump(mode="json")
         try:

@@ -34,6 +34,7 @@ from fewtags.images.loading import ImageSource
 from fewtags.images.transforms import CROP_SIDES, RESIZE, cached_view
 from fewtags.locks import Lock
 from fewtags.nn.backbones import Backbone
+from fewtags.nn.cut import FrozenStages
 from fewtags.nn.inference import fastest
 from fewtags.processes import together
 
@@ -83,7 +84,7 @@ class Views(Dataset[Tensor]):
 def cached_features(
     images: Sequence[str],
     source: ImageSource,
-    backbone: Backbone,
+    backbone: Backbone | FrozenStages,
     size: int,
     views: Sequence[str],
     seed: int,
@@ -138,7 +139,7 @@ def _compute_once(target: Path, wanted: Views, how: tuple[Any, ...], console: Co
             compute(target, wanted, *how)
 
 
-def describe(wanted: Views, backbone: Backbone) -> dict[str, object]:
+def describe(wanted: Views, backbone: Backbone | FrozenStages) -> dict[str, object]:
     """All that decides the features, small enough to read; long lists as their number and hash."""
     stamps = [wanted.source.stamp(image) for image in wanted.images]
     return {
@@ -178,7 +179,7 @@ def opened(path: Path, wanted: Views) -> np.ndarray | None:
 def compute(
     target: Path,
     wanted: Views,
-    backbone: Backbone,
+    backbone: Backbone | FrozenStages,
     device: torch.device,
     batch_size: int,
     workers: int | None,

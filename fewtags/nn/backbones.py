@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -46,20 +47,21 @@ class Backbone(nn.Module):
         self.name = name
         self.channels = int(network.num_features)  # type: ignore[arg-type]
         self.mean, self.std = tuple(mean), tuple(std)
+        channels_last = getattr(network, "output_fmt", None) == "NHWC"
+        prefix = int(getattr(network, "num_prefix_tokens", 0) or 0)
+        self.to_map = partial(
+            as_map, channels=self.channels, channels_last=channels_last, prefix=prefix, name=name
+        )
         self._frozen: list[nn.Module] = []
 
     def forward(self, images: Tensor) -> Tensor:
         """images (B, 3, S, S) → (B, channels, H, W)."""
-        features = self.network.forward_features(images)  # type: ignore[operator]
-        prefix = int(getattr(self.network, "num_prefix_tokens", 0) or 0)
-        return as_map(
-            features, self.channels, getattr(self.network, "output_fmt", None) == "NHWC", prefix, self.name
-        )
+        return self.to_map(self.network.forward_features(images))  # type: ignore[operator]
 
     def train_last(self, stages: int) -> None:
         """Train the last `stages` stages; freeze all before, batch-norm statistics included. 0 freezes all."""
         modules = dict(self.network.named_modules())
-        boundary = _frozen_until(self.network, stages, self.name)
+        boundary = frozen_until(self.network, stages, self.name)
         self._frozen = [module for place, module in enumerate(modules.values()) if place < boundary]
         for place, module in enumerate(modules.values()):
             for parameter in module.parameters(recurse=False):
@@ -74,12 +76,16 @@ class Backbone(nn.Module):
         return self
 
     def fingerprint(self) -> str:
-        """A short name of the weights: the same weights, the same name."""
-        digest = hashlib.sha256()
-        for name, tensor in self.network.state_dict().items():
-            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint_of(self.network)
+
+
+def fingerprint_of(network: nn.Module) -> str:
+    """A short name of the weights: the same weights, the same name."""
+    digest = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def as_map(features: object, channels: int, channels_last: bool, prefix: int, name: str) -> Tensor:
@@ -102,7 +108,7 @@ def as_map(features: object, channels: int, channels_last: bool, prefix: int, na
     raise UserError(f"backbone {name}: gives {shape}, which is no map of features; choose another backbone")
 
 
-def _frozen_until(network: nn.Module, stages: int, name: str) -> int:
+def frozen_until(network: nn.Module, stages: int, name: str) -> int:
     """How many of the network's modules, in order, come before its last `stages` stages.
 
     timm names the module each stage ends with; a stage is all that follows the end of the one before.

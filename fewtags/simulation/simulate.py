@@ -101,7 +101,7 @@ def check_same(out: Path, settings: dict[str, Any]) -> None:
 
 def cache_features(data: Data, recipe: Recipe, console: Console) -> None:
     """Features of a frozen backbone, once and with a bar, before the first round needs them."""
-    if recipe.freeze_backbone:
+    if recipe.caches:
         device = choose_device(recipe.device)
         full = recipe.replace(**definition(recipe.method))
         prepare_inputs(data, prepare_labels(data, full), make_backbone(full).to(device), device, False, console)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from rich.console import Console
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from fewtags.data import Data, check_absents
@@ -21,6 +21,7 @@ from fewtags.labels.hide import held_out, hide
 from fewtags.labels.sparse import SparseTable
 from fewtags.labels.table import LabelTable
 from fewtags.nn.backbones import Backbone, build_backbone
+from fewtags.nn.cut import FrozenStages, cut
 from fewtags.recipe import Recipe
 from fewtags.training.data import CachedMaps, KnownLabels, ViewedImages
 from fewtags.training.prepare_sparse import dense_table, known_of_sparse
@@ -42,12 +43,13 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the network reads: cached maps, or images when the backbone is trained too."""
+    """What the network reads: cached maps, or images when the backbone is trained on new crops of them."""
 
     backbone: Backbone
     train: Dataset[Tensor]
     test: Dataset[Tensor]
-    frozen: bool
+    trained: nn.Module | None
+    """What is trained of the backbone, and reads them; None: nothing."""
     workers: int
 
 
@@ -114,27 +116,41 @@ def prepare_inputs(
     data: Data, prepared: Prepared, backbone: Backbone, device: torch.device, pooled: bool, console: Console
 ) -> Inputs:
     recipe = prepared.recipe
-    if recipe.freeze_backbone:
-        common = (backbone, recipe)
+    cached, trained = parts(backbone, recipe)
+    if cached is not None:
+        common = (cached, recipe)
         rest = (device, console)
+        pooled = pooled and trained is None
         train = backbone_maps(data.images, prepared.train.images, *common, recipe.views, *rest)
         test = backbone_maps(data.images, prepared.test.images, *common, ("plain",), *rest)
-        cached = CachedMaps(train, pooled, prepared.train.images)
-        return Inputs(backbone, cached, CachedMaps(test, pooled, prepared.test.images), True, workers=0)
-    backbone.train_last(recipe.trained_stages)
+        sets = CachedMaps(train, pooled, prepared.train.images), CachedMaps(test, pooled, prepared.test.images)
+        return Inputs(backbone, *sets, trained, workers=0)
     plain = evaluation_transform(recipe.image_size, backbone.mean, backbone.std)
     augmented = training_transform(
         recipe.image_size, recipe.resize, recipe.crop_sides, backbone.mean, backbone.std
     )
-    sets = (ViewedImages(table.images, data.images, plain, augmented) for table in (prepared.train, prepared.test))
-    train_set, test_set = sets
-    return Inputs(backbone, train_set, test_set, False, workers=worker_count(recipe))
+    train_set, test_set = (
+        ViewedImages(table.images, data.images, plain, augmented) for table in (prepared.train, prepared.test)
+    )
+    return Inputs(backbone, train_set, test_set, trained, workers=worker_count(recipe))
+
+
+def parts(backbone: Backbone, recipe: Recipe) -> tuple[Backbone | FrozenStages | None, nn.Module | None]:
+    """What is cached of the backbone, and what is trained: (all, nothing), (nothing, all), or its stages apart."""
+    if recipe.freeze_backbone:
+        return backbone, None
+    if not recipe.cache_frozen_stages:
+        backbone.train_last(recipe.trained_stages)
+        return None, backbone
+    frozen, trained = cut(backbone, recipe.trained_stages, recipe.image_size)
+    backbone.train_last(recipe.trained_stages)
+    return frozen, trained
 
 
 def backbone_maps(
     source: ImageSource,
     images: Sequence[str],
-    backbone: Backbone,
+    backbone: Backbone | FrozenStages,
     recipe: Recipe,
     views: tuple[str, ...],
     device: torch.device,

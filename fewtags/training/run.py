@@ -174,7 +174,7 @@ def _module_and_loader(
     if init is not None:
         start_from(RunFolder(init), method, prepared.train.categories, console)
     walk = walk_loader(inputs.train, known, recipe.batch_size, inputs.workers)
-    module = made_shared(TrainingModule(method, recipe, walk, None if inputs.frozen else inputs.backbone))
+    module = made_shared(TrainingModule(method, recipe, walk, inputs.trained))
     return module, train_loader(inputs.train, known, recipe.batch_size, recipe.seed, inputs.workers)
 
 
