@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from benchmarks.claim import AVERAGE
+from benchmarks.tuning import AS_IT_IS, COUNTS
 from fewtags.benchmark.table import NOTHING, Cell, Table, figure, p_value, percent, signed
 
 CONFIDENCE = 0.95
@@ -125,6 +126,31 @@ def tuning(rows: pd.DataFrame) -> Table:
         for method, tried in found.iterrows()
     ]
     return Table("mAP on the development split", ("method", *map(str, found.columns)), tuple(lines))
+
+
+def changes(rows: pd.DataFrame) -> Table:
+    """Single settings of hst: mAP beside that without the change, and what the modules filled."""
+    usual = rows.set_index(["configuration", "seed"])["mAP"][AS_IT_IS]
+    columns = ("setting", "seeds", "mAP", "more than as it is", "within: right", "within: found", "across: right")
+    lines = []
+    for name, tried in rows.groupby("configuration", sort=False):
+        counts = tried[list(COUNTS)].apply(pd.to_numeric, errors="coerce").sum()
+        lines.append(
+            (
+                Cell(str(name), code=name != AS_IT_IS),
+                Cell(str(len(tried))),
+                Cell(figure(tried["mAP"].mean(), 2)),
+                Cell(signed((tried["mAP"] - tried["seed"].map(usual)).mean(), 2)),
+                Cell(_share(counts["intra_right"], counts["intra_made"])),
+                Cell(_share(counts["intra_right"], counts["reachable"])),
+                Cell(_share(counts["cross_right"], counts["cross_made"])),
+            )
+        )
+    return Table("One setting changed, development split", columns, tuple(lines))
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else NOTHING
 
 
 def _code(text: str) -> Cell:

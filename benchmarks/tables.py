@@ -140,6 +140,7 @@ EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
     "promise": evidence.promise,
     "simulation": evidence.simulation,
     "tuning": evidence.tuning,
+    "changes": evidence.changes,
 }
 """Of other CSV files than results.csv."""
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.tuning data/coco-sample --words coco80.npz --out benchmarks/tuning.csv
 
-Each method as the recipe has it, with a third and three times its learning rate, and with ten times the decay. A
-row that is there already is not run again, so the command goes on where it stopped.
+Each method as the recipe has it, with a third and three times its learning rate, and with ten times the decay;
+or, with `--changes pair_loss=bce evidence=sum`, as it is and with each of these settings. A row that is there
+already is not run again, so the command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -24,8 +25,11 @@ from fewtags.recipe import Recipe
 from fewtags.training.run import train
 
 DEVELOPMENT = 2000
-COLUMNS = ("method", "configuration", "settings", "known", "seed", "mAP")
+COUNTS = ("intra_made", "intra_right", "cross_made", "cross_right", "reachable")
+"""Labels filled in the last epoch, and hidden present ones within reach of a known one."""
+COLUMNS = ("method", "configuration", "settings", "known", "seed", "mAP", *COUNTS)
 LEFT_OUT = (UPPER_BOUND, "hst_fb")
+AS_IT_IS = "as it is"
 
 
 def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
@@ -33,7 +37,7 @@ def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
     rate = "head_lr" if METHODS[recipe.method].uses_map else "shortcut_lr"
     value = getattr(recipe, rate)
     return {
-        "as it is": {},
+        AS_IT_IS: {},
         "a third of the rate": {rate: value / 3},
         "three times the rate": {rate: value * 3},
         "ten times the decay": {"weight_decay": recipe.weight_decay * 10},
@@ -49,24 +53,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [method for method in options.methods if method not in METHODS]
     if unknown:
         raise UserError(f"there is no method {unknown[0]!r}")
-    for method in options.methods:
-        recipe = base.replace(method=method)
-        for name, settings in configurations(recipe).items():
-            row = {"method": method, "configuration": name, "known": recipe.known, "seed": recipe.seed}
-            if not _is_done(row, options.out):
-                row |= {"settings": _text(settings), "mAP": _scored(options.data, recipe.replace(**settings))}
-                _add(row, options.out)
-                print(f"{method}, {name}: {row['mAP']:.2f}", flush=True)
+    for name, recipe in _planned([base.replace(method=method) for method in options.methods], options.changes):
+        row = {"method": recipe.method, "configuration": name, "known": recipe.known, "seed": recipe.seed}
+        if not _is_done(row, options.out):
+            row |= {"settings": _differences(base, recipe), **_scored(options.data, recipe)}
+            _add(row, options.out)
+            print(f"{recipe.method}, {name}: {row['mAP']:.2f}", flush=True)
     return 0
 
 
-def _scored(data: str, recipe: Recipe) -> float:
+def _planned(methods: Sequence[Recipe], changes: Sequence[str]) -> Iterator[tuple[str, Recipe]]:
+    """Each configuration's name and recipe: of all methods the first, then of all the second."""
+    if changes:
+        tried = [
+            {AS_IT_IS: recipe} | {change: recipe.override([change]) for change in changes} for recipe in methods
+        ]
+    else:
+        tried = [
+            {name: recipe.replace(**settings) for name, settings in configurations(recipe).items()}
+            for recipe in methods
+        ]
+    for name in tried[0]:
+        yield from ((name, recipes[name]) for recipes in tried)
+
+
+def _scored(data: str, recipe: Recipe) -> dict[str, float | None]:
     with tempfile.TemporaryDirectory() as folder:
-        return float(train(data, recipe, Path(folder) / "run").metrics()["mAP"])
+        found = train(data, recipe, Path(folder) / "run").metrics()
+    return {"mAP": float(found["mAP"]), **{name: found["pseudo_labels"].get(name) for name in COUNTS}}
 
 
-def _text(settings: Mapping[str, float]) -> str:
-    return " ".join(f"{key}={value:g}" for key, value in settings.items())
+def _differences(base: Recipe, recipe: Recipe) -> str:
+    before, after = base.model_dump(), recipe.model_dump()
+    changed = {name: value for name, value in after.items() if value != before[name] and name != "method"}
+    return " ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in changed.items()
+    )
 
 
 def read(file: str | Path) -> pd.DataFrame:
@@ -89,6 +111,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning", description=__doc__.split("\n")[0])
     parser.add_argument("data")
     parser.add_argument("--methods", nargs="+", default=[name for name in METHODS if name not in LEFT_OUT])
+    parser.add_argument("--changes", nargs="+", default=[], metavar="KEY=VALUE", help="try these settings instead")
     parser.add_argument("--recipe", default="coco_benchmark")
     parser.add_argument("--words")
     parser.add_argument("--seed", type=int, default=0)

@@ -45,3 +45,21 @@ def test_it_scores_on_the_development_split_and_goes_on_where_it_stopped(colours
     assert [cell.best for cell in plain[1:]] == [mAP == max(tried) for mAP in tried]
     with pytest.raises(UserError, match="there is no method 'hts'"):
         tuning.main([*options, "--methods", "hts"])
+
+
+def test_single_settings_are_tried_beside_the_recipe_as_it_is(colours, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path / "cache"))
+    out, recipe = tmp_path / "settings.csv", tmp_path / "recipe.yaml"
+    recipe.write_text(Recipe(**(TINY | {"known": 0.5, "epochs": 2, "warmup_share": 0.0})).to_yaml())
+    options = [str(colours), "--recipe", str(recipe), "--development", "12", "--out", str(out), "--methods", "hst"]
+    assert tuning.main([*options, "--changes", "own_share=0", "pair_loss=bce"]) == 0
+    rows = read(out)
+    assert rows["configuration"].tolist() == ["as it is", "own_share=0", "pair_loss=bce"]
+    assert rows["settings"].tolist() == ["", "own_share=0", "pair_loss=bce"]
+    table = evidence.changes(rows)
+    assert [line[0].text for line in table.rows] == rows["configuration"].tolist()
+    assert table.rows[0][3].text == "0.00"
+    difference = rows["mAP"][2] - rows["mAP"][0]
+    assert float(table.rows[2][3].text.replace("−", "-")) == pytest.approx(difference, abs=0.006)
+    right, made = (float(rows[f"cross_{name}"][0]) for name in ("right", "made"))
+    assert table.rows[0][6].text == (f"{100 * right / made:.1f} %" if made else "–")

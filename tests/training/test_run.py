@@ -21,7 +21,7 @@ from fewtags.recipe import Recipe
 from fewtags.training import run as run_module
 from fewtags.training.callbacks import EpochFiles, checkpoints, epoch_line
 from fewtags.training.folder import RunFolder
-from fewtags.training.prepare import limited, prepare_labels, random_folds, resolved
+from fewtags.training.prepare import limited, make_backbone, prepare_labels, random_folds, resolved
 from tests.command import fewtags as command
 from tests.command import tiny_settings
 from tests.conftest import TINY, write_colours
@@ -172,6 +172,23 @@ def test_backbone_is_trained_when_asked(colours: Path, tmp_path: Path):
     changed = {name for name in one if name.startswith("backbone.") and not torch.allclose(one[name], two[name])}
     assert any("layer4" in name for name in changed)
     assert not any("layer1" in name or "conv1" in name.split(".")[2:3] for name in changed)
+
+
+def test_last_stages_are_trained_on_cached_maps_of_the_others(colours: Path, tmp_path: Path):
+    """Only they change; and images read anew score as those that were cached, to what 16 bits leave."""
+    tiny = TINY | {"freeze_backbone": False, "cache_frozen_stages": True, "backbone_lr": 1e-2, "epochs": 2}
+    run = fewtags.train(colours, out=tmp_path / "tuned", method="hst", known=0.5, **tiny)
+    again = fewtags.train(colours, out=tmp_path / "again", method="hst", known=0.5, **tiny)
+    assert same_tensors(run, again)
+    weights = load_file(run / "model.safetensors")
+    untrained = resolved(Recipe(**tiny), torch.device("cpu"), {})
+    before = {f"backbone.{name}": value for name, value in make_backbone(untrained).state_dict().items()}
+    changed = {name for name in before if not torch.equal(before[name], weights[name])}
+    assert changed
+    assert all("layer4" in name for name in changed)
+    images, scored = RunFolder(run).predictions()
+    read = fewtags.load(run).probabilities([colours / image for image in images])
+    assert np.abs(scored - read).max() < 2e-3
 
 
 def test_time_budget_limits_the_epochs(colours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
