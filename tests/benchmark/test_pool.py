@@ -65,6 +65,18 @@ def test_steps_and_features_are_measured(pool: Pool):
     assert view["seconds"] > 0
 
 
+def test_frozen_stages_are_cached_and_measured_too(colours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FEWTAGS_CACHE", str(tmp_path))
+    stages = recipe(method="plain", freeze_backbone=False, cache_frozen_stages=True)
+    with Pool(threads=1) as pool:
+        assert 0 < pool.call("measure_step", recipe=stages, categories=5) < 5
+        whole, frozen = (pool.call("measure_features", recipe=asked, threads=1) for asked in (recipe(), stages))
+        assert whole["bytes"] != frozen["bytes"]
+        pool.call("prepare", data=str(colours), tokens=None, recipe=stages, threads=1)
+    cached = {file.stem.rpartition("-")[0] for file in tmp_path.glob("*.npy")}
+    assert cached == {"test_resnet-until-layer3.0"}
+
+
 def test_a_users_mistake_comes_back_as_one(pool: Pool):
     with pytest.raises(UserError, match="no such folder"):
         pool.call("prepare", data="nowhere", tokens=None, recipe=recipe(), threads=1)
