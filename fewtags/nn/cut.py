@@ -62,6 +62,7 @@ def cut(backbone: Backbone, stages: int, side: int) -> tuple[FrozenStages, Train
 @torch.no_grad()
 def _layers(backbone: Backbone, side: int) -> Layers:
     """The network's layers in the order it applies them, up to its map; tried on an image of noise."""
+    training = backbone.training
     backbone.eval()
     image = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(0))
     image = image.to(next(backbone.parameters()).device)
@@ -76,6 +77,7 @@ def _layers(backbone: Backbone, side: int) -> Layers:
         layers[path] = layer
         if given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-4, atol=1e-5):
             reached = len(layers)
+    backbone.train(training)
     if not reached:
         raise UserError(
             f"backbone {backbone.name}: it does more than to apply its layers one after another, so its frozen "

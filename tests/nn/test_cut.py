@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from fewtags.errors import UserError
 from fewtags.nn.backbones import build_backbone
@@ -39,6 +40,8 @@ def test_what_is_trained_is_what_the_whole_backbone_trains():
     wanted = {id(parameter) for parameter in backbone.parameters() if parameter.requires_grad}
     assert {id(parameter) for parameter in trained.parameters()} == wanted
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
+    assert all(module.training for module in trained.layers.modules() if isinstance(module, nn.BatchNorm2d))
+    assert not any(module.training for module in frozen.layers.modules() if isinstance(module, nn.BatchNorm2d))
 
 
 def test_the_frozen_part_is_known_by_its_weights_alone():
