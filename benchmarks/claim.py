@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     rows = contenders(read_results(options.sweep))
     rows = rows[rows["data"] == short_name(options.data)]
+    if options.known is not None:
+        rows = rows[rows["known"].isin(options.known)]
     table = open_data(options.data).table.split("test")
     drawn = draws(len(table.values), options.draws)
     kept = read_kept(options.kept)
@@ -64,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UserError(f"{cell}: its predictions give {scores[0]:.3f} mAP, its row says {row.mAP:.3f}")
         found[cell.known, cell.method, cell.seed] = scores
     np.savez_compressed(options.kept, **kept)
-    chosen = {key: scores for key, scores in found.items() if options.known is None or key[0] in options.known}
-    made = pd.DataFrame(claims(chosen, options.method))
+    made = pd.DataFrame(claims(found, options.method))
     write_text(options.out, made.round(5).to_csv(index=False, lineterminator="\n"))
     print(made.to_string(index=False))
     return 0
@@ -105,15 +106,16 @@ def draws(images: int, count: int) -> np.ndarray:
 def resampled_map(scores: np.ndarray, labels: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Scores and labels (n, C), counts (R, n) → mAP in percent (R,), over the categories present in each draw."""
     total, there = np.zeros(len(drawn)), np.zeros(len(drawn))
+    by_image = np.ascontiguousarray(drawn.T)  # so that images are put in order row by row
     for column, truth in zip(scores.T, labels.T, strict=True):
-        order = np.argsort(-column, kind="stable")
-        counts, right = drawn[:, order], truth[order] == 1
-        known = truth[order] != 0
-        seen = np.cumsum(counts * known, 1, dtype=np.float64)[:, right]
-        hits = counts[:, right]
-        precision = np.cumsum(hits, 1, dtype=np.float64) / np.maximum(seen, 1)
-        present = hits.sum(1)
-        total += np.where(present > 0, (precision * hits).sum(1) / np.maximum(present, 1), 0)
+        known = np.flatnonzero(truth)
+        order = known[np.argsort(-column[known], kind="stable")]
+        counts, right = by_image[order], truth[order] == 1
+        seen = np.cumsum(counts, 0)[right]  # whole numbers, far below what 32 bits count exactly
+        hits = counts[right]
+        precision = np.cumsum(hits, 0, dtype=np.float64) / np.maximum(seen, 1)
+        present = hits.sum(0)
+        total += np.where(present > 0, (precision * hits).sum(0) / np.maximum(present, 1), 0)
         there += present > 0
     return 100 * total / there
 
