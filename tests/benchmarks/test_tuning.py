@@ -15,11 +15,12 @@ from tests.conftest import TINY
 def test_every_method_has_as_many_configurations_around_its_own_rate():
     for method in METHODS:
         tried = configurations(Recipe(method=method))
-        assert len(tried) == 4
+        assert len(tried) == 5
         rate = "head_lr" if METHODS[method].uses_map else "shortcut_lr"
         assert tried["as it is"] == {}
         assert tried["a third of the rate"][rate] == pytest.approx(getattr(Recipe(), rate) / 3)
         assert tried["three times the rate"][rate] == pytest.approx(3 * getattr(Recipe(), rate))
+        assert tried["half the epochs"] == {"epochs": Recipe().epochs // 2}
 
 
 def test_it_scores_on_the_development_split_and_goes_on_where_it_stopped(colours, tmp_path, monkeypatch, capsys):
@@ -30,17 +31,17 @@ def test_it_scores_on_the_development_split_and_goes_on_where_it_stopped(colours
     options = [str(colours), "--recipe", str(recipe), "--development", "12", "--out", str(out)]
     assert tuning.main([*options, "--methods", "plain"]) == 0
     rows = read(out)
-    assert rows["method"].tolist() == ["plain"] * 4
+    assert rows["method"].tolist() == ["plain"] * 5
     assert rows["settings"].tolist()[0] == ""
     assert rows["mAP"].between(0, 100).all()
     capsys.readouterr()
     assert tuning.main([*options, "--methods", "plain", "asl"]) == 0
-    assert capsys.readouterr().out.count("\n") == 4  # those of asl alone
+    assert capsys.readouterr().out.count("\n") == 5  # those of asl alone
     rows = read(out)
-    assert len(rows) == 8
+    assert len(rows) == 10
     plain, asl = evidence.tuning(rows).rows
     assert [plain[0].text, asl[0].text] == ["plain", "asl"]
-    tried = rows["mAP"].tolist()[:4]
+    tried = rows["mAP"].tolist()[:5]
     assert [cell.text for cell in plain[1:]] == [f"{mAP:.1f}" for mAP in tried]
     assert [cell.best for cell in plain[1:]] == [mAP == max(tried) for mAP in tried]
     with pytest.raises(UserError, match="there is no method 'hts'"):
