@@ -2,10 +2,10 @@
 
     python -m benchmarks.tuning data/coco-sample --words coco80.npz --out benchmarks/tuning.csv
 
-Each method as the recipe has it, with a third and three times its learning rate, with ten times the decay, and
-with half the epochs (more would leave the budget that all methods share); or, with
-`--changes pair_loss=bce evidence=sum`, as it is and with each of these settings. A row that is there already is
-not run again, so the command goes on where it stopped.
+Each method as the recipe has it, with a third and three times its learning rate, with half the epochs (more
+would leave the budget that all methods share), and with ten times the decay; or, with
+`--changes pair_loss=bce evidence=sum`, as it is and with each of these settings (several at once in quotes). A
+row that is there already is not run again, so the command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
         AS_IT_IS: {},
         "a third of the rate": {rate: value / 3},
         "three times the rate": {rate: value * 3},
-        "ten times the decay": {"weight_decay": recipe.weight_decay * 10},
         "half the epochs": {"epochs": max(1, recipe.epochs // 2)},
+        "ten times the decay": {"weight_decay": recipe.weight_decay * 10},
     }
 
 
@@ -68,7 +68,7 @@ def _planned(methods: Sequence[Recipe], changes: Sequence[str]) -> Iterator[tupl
     """Each configuration's name and recipe: of all methods the first, then of all the second."""
     if changes:
         tried = [
-            {AS_IT_IS: recipe} | {change: recipe.override([change]) for change in changes} for recipe in methods
+            {AS_IT_IS: recipe} | {change: recipe.override(change.split()) for change in changes} for recipe in methods
         ]
     else:
         tried = [

@@ -53,10 +53,10 @@ def test_single_settings_are_tried_beside_the_recipe_as_it_is(colours, tmp_path,
     out, recipe = tmp_path / "settings.csv", tmp_path / "recipe.yaml"
     recipe.write_text(Recipe(**(TINY | {"known": 0.5, "epochs": 2, "warmup_share": 0.0})).to_yaml())
     options = [str(colours), "--recipe", str(recipe), "--development", "12", "--out", str(out), "--methods", "hst"]
-    assert tuning.main([*options, "--changes", "own_share=0", "pair_loss=bce"]) == 0
+    assert tuning.main([*options, "--changes", "own_share=0", "pair_loss=bce intra_weight=1"]) == 0
     rows = read(out)
-    assert rows["configuration"].tolist() == ["as it is", "own_share=0", "pair_loss=bce"]
-    assert rows["settings"].tolist() == ["", "own_share=0", "pair_loss=bce"]
+    assert rows["configuration"].tolist() == ["as it is", "own_share=0", "pair_loss=bce intra_weight=1"]
+    assert rows["settings"].tolist() == ["", "own_share=0", "pair_loss=bce intra_weight=1"]
     table = evidence.changes(rows)
     assert [line[0].text for line in table.rows] == rows["configuration"].tolist()
     assert table.rows[0][3].text == "0.00"
