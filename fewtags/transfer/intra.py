@@ -91,30 +91,50 @@ class PairHead(nn.Module):
         """Logits (P, C). More than one block of pair states (p, C, hidden) is recomputed for the gradient."""
         elements = CPU_BLOCK if asked.device.type == "cpu" else GPU_BLOCK
         step = max(1, elements // (asked.shape[1] * asked.shape[2]))
+        inputs = asked, given, image_row, given_index, *self._scores()
         if len(image_row) <= step:
-            return rows(asked, given, image_row, given_index, slice(None))
+            return rows(*inputs, slice(None))
         blocks = [slice(start, start + step) for start in range(0, len(image_row), step)]
         parts = [
-            checkpoint(
-                rows,
-                asked,
-                given,
-                image_row,
-                given_index,
-                block,
-                use_reentrant=False,
-                preserve_rng_state=False,
-            )
-            for block in blocks
+            checkpoint(rows, *inputs, block, use_reentrant=False, preserve_rng_state=False) for block in blocks
         ]
         return torch.cat(parts)
 
-    def _rows(self, asked: Tensor, given: Tensor, image_row: Tensor, given_index: Tensor, block: slice) -> Tensor:
+    def _scores(self) -> tuple[Tensor, Tensor]:
+        """v and c: (hidden,) and () if shared, else (C, C, hidden) and (C, C), mirrored when the head is."""
+        score: Tensor = self.score
+        bias: Tensor = self.score_bias
+        if self.extra is not None:
+            # v · (X h + x) = (Xᵀ v) · h + v · x: the extra layer is linear, so v takes it, not every pair.
+            score, bias = score @ self.extra.weight, bias + score @ self.extra.bias
+        if not (self.own_score and self.released):
+            return score, bias
+        every = torch.arange(len(score), device=score.device)
+        larger, smaller = torch.maximum(every.unsqueeze(1), every), torch.minimum(every.unsqueeze(1), every)
+        return score[larger, smaller], bias[larger, smaller]
+
+    def _rows(
+        self,
+        asked: Tensor,
+        given: Tensor,
+        image_row: Tensor,
+        given_index: Tensor,
+        score: Tensor,
+        bias: Tensor,
+        block: slice,
+    ) -> Tensor:
         states = torch.relu(asked[image_row[block]] + given[block].unsqueeze(1))  # (p, C, hidden)
-        return self._scored(states, given_index[block])
+        return self._scored(states, given_index[block], score, bias)
 
     def _mirrored_rows(
-        self, asked: Tensor, given: Tensor, image_row: Tensor, given_index: Tensor, block: slice
+        self,
+        asked: Tensor,
+        given: Tensor,
+        image_row: Tensor,
+        given_index: Tensor,
+        score: Tensor,
+        bias: Tensor,
+        block: slice,
     ) -> Tensor:
         """As released: for i > j the pair is (j, i), so both directions get one score."""
         image, j = image_row[block], given_index[block]
@@ -122,27 +142,13 @@ class PairHead(nn.Module):
         in_order = asked[image] + given[image, j].unsqueeze(1)
         swapped = asked[image, j].unsqueeze(1) + given[image]
         states = torch.relu(torch.where(smaller.unsqueeze(2), in_order, swapped))
-        return self._scored(states, j)
+        return self._scored(states, j, score, bias)
 
-    def _scored(self, states: Tensor, given_index: Tensor) -> Tensor:
+    def _scored(self, states: Tensor, given_index: Tensor, score: Tensor, bias: Tensor) -> Tensor:
         """Pair states (p, C, hidden) → logits (p, C)."""
-        score, bias = self._scores(given_index)
-        if self.extra is not None:
-            # v · (X h + x) = (Xᵀ v) · h + v · x: the extra layer is linear, so v takes it, not every pair.
-            bias = bias + score @ self.extra.bias
-            score = score @ self.extra.weight
-        return (states * score).sum(-1) + bias if self.own_score else states @ score + bias
-
-    def _scores(self, given_index: Tensor) -> tuple[Tensor, Tensor]:
-        """v and c: (hidden,) and () if shared, else (p, C, hidden) and (p, C), mirrored when the head is."""
         if not self.own_score:
-            return self.score, self.score_bias
-        if not self.released:
-            return self.score[given_index], self.score_bias[given_index]
-        every = torch.arange(len(self.score), device=given_index.device)
-        larger = torch.maximum(given_index.unsqueeze(1), every)
-        smaller = torch.minimum(given_index.unsqueeze(1), every)
-        return self.score[larger, smaller], self.score_bias[larger, smaller]
+            return states @ score + bias
+        return (states * score[given_index]).sum(-1) + bias[given_index]
 
 
 def pair_rows(labels: Tensor, targets_kind: TargetKind = "conditional") -> tuple[Tensor, Tensor]:
