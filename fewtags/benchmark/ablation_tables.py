@@ -4,11 +4,20 @@ undone, and single settings."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from fewtags.benchmark import paper
-from fewtags.benchmark.grid import SAME, Setting, average, known_shares, main_settings, shared_shares
+from fewtags.benchmark.grid import (
+    SAME,
+    Setting,
+    average,
+    known_shares,
+    main_settings,
+    shared_seeds,
+    shared_shares,
+)
 from fewtags.benchmark.score_table import METRICS, score_table
 from fewtags.benchmark.statistics import NESTED, Comparison, compare, holm, paired_differences
 from fewtags.benchmark.table import (
@@ -39,6 +48,18 @@ def variants_of(setting: Setting, group: str) -> list[str]:
     return [name for name, about in VARIANTS.items() if about.group == group and name in done]
 
 
+def paired(setting: Setting, methods: Sequence[str], at: Sequence[float]) -> tuple[Setting, str]:
+    """The seeds alone that all of these methods have at all of these shares, if there are any; and words for them.
+
+    Seeds differ by more than variants do, so means over different ones cannot be compared.
+    """
+    seeds = shared_seeds(setting.rows, methods, at)
+    if not seeds or seeds == setting.seeds:
+        return setting, ""
+    kept = replace(setting, rows=setting.rows[setting.rows["seed"].isin(seeds)])
+    return kept, f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))} alone, which all of these have"
+
+
 def ablation(results: pd.DataFrame) -> list[Table]:
     """The paper's five ablation tables, each with our averages and theirs."""
     tables = [_ablation(setting, part) for setting in main_settings(results) for part in paper.ABLATIONS]
@@ -54,14 +75,16 @@ def _ablation(setting: Setting, part: str) -> Table | None:
     shared = shared_shares(setting.rows, done)
     if len(done) < 2 or not shared or set(done) <= {BASE, WHOLE}:
         return None
+    setting, seeds = paired(setting, done, shared)
     ours = [column_of(_averages(setting, methods, shared, metric), len(setting.seeds)) for metric in METRICS]
     theirs = published_columns(setting, part, methods)
     body = rows_from(
         [[name(method) for method in methods], [Cell(text) for text in layout["label"]], *ours, *theirs]
     )
     columns = ("method", "in the paper", *METRICS, *(f"paper {metric}" for metric in METRICS if theirs))
-    over = f"Ours: {'average over ' if len(shared) > 1 else 'at '}{shares(shared)} known."
-    notes = [over, *seeds_note(setting.seeds, body), *paper_notes(setting, "average over its nine known shares")]
+    over = f"Ours: {'average over ' if len(shared) > 1 else 'at '}{shares(shared)} known{seeds and ', ' + seeds}."
+    beside = paper_notes(setting, "average over its nine known shares")
+    notes = [over, *seeds_note(setting.seeds, body), *beside]
     return Table(f"{paper.ABLATIONS[part]}, {setting.title}", columns, body, tuple(notes))
 
 
@@ -115,9 +138,17 @@ def _fixed(results: pd.DataFrame, group: str, title: str, published: bool = Fals
             if WHOLE in setting.methods():
                 lines.append((Cell("learned"), WHOLE))
             at = known_shares(setting.rows, fixed)
-            table = score_table(setting, lines, f"{title}: mAP, {setting.title}", first="threshold", at=at)
+            table = _paired_scores(setting, lines, f"{title}: mAP, {setting.title}", "threshold", at)
             tables.append(_with_published(table, setting, lines, at) if published else table)
     return tables
+
+
+def _paired_scores(
+    setting: Setting, lines: Sequence[tuple[Cell, str]], title: str, first: str, at: Sequence[float]
+) -> Table:
+    setting, seeds = paired(setting, [method for _, method in lines], at)
+    table = score_table(setting, lines, title, first=first, at=at)
+    return replace(table, notes=(f"Ours: {seeds}.", *table.notes)) if seeds else table
 
 
 def _with_published(
@@ -141,9 +172,10 @@ def prototypes(results: pd.DataFrame) -> list[Table]:
         counts = variants_of(setting, "prototypes")
         if counts:
             lines = [(Cell(method.rpartition(".k")[2]), method) for method in counts]
-            table = score_table(setting, lines, f"Prototypes per category: mAP, {setting.title}", first="K")
+            at = known_shares(setting.rows, counts)
+            table = _paired_scores(setting, lines, f"Prototypes per category: mAP, {setting.title}", "K", at)
             note = "The paper shows its own only as a figure: rising from K = 1 to 10, lower at 20."
-            tables.append(Table(table.title, table.columns, table.rows, (*table.notes, note)))
+            tables.append(replace(table, notes=(*table.notes, note)))
     return tables
 
 

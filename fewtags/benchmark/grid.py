@@ -103,6 +103,13 @@ def shared_shares(rows: pd.DataFrame, methods: Sequence[str], metric: str = "mAP
     return sorted(float(share) for share in set.intersection(*sets)) if sets else []
 
 
+def shared_seeds(rows: pd.DataFrame, methods: Sequence[str], shares: Sequence[float]) -> list[int]:
+    """The seeds that every one of the methods has at every one of the shares."""
+    done = set(rows[["method", "known", "seed"]].itertuples(index=False, name=None))
+    wanted = [(method, known) for method in methods for known in shares]
+    return [seed for seed in sorted(rows["seed"].unique()) if all((*cell, seed) in done for cell in wanted)]
+
+
 def score(rows: pd.DataFrame, method: str, known: float, metric: str = "mAP") -> Score | None:
     """Mean and standard deviation over the seeds done; None without any."""
     return _score(rows[metric][(rows["method"] == method) & (rows["known"] == known)].dropna())

@@ -159,6 +159,20 @@ def test_an_ablation_not_run_yet_is_a_dash(everything):
     assert text(tables[1], "hst.intra_only", "mAP") != "–"
 
 
+def test_variants_are_compared_on_the_seeds_that_all_of_them_have(everything):
+    some = without(everything, "hst.intra_only", 0.5, 1, 2)
+    within = next(t for t in TABLES["ablation"](some) if t.title.startswith("Transfer within an image"))
+    assert within.notes[0] == "Ours: average over 10, 50 % known, seed 0 alone, which all of these have."
+    (setting,) = grid.main_settings(some)
+    scores = setting.rows.set_index(["method", "known", "seed"])["mAP"]
+    assert text(within, "hst", "mAP") == f"{(scores['hst', 0.1, 0] + scores['hst', 0.5, 0]) / 2:.1f}"
+    fixed = without(everything, "hst.threshold.0.5", 0.1, 2)
+    assert table("thresholds", fixed).notes[0] == "Ours: seeds 0, 1 alone, which all of these have."
+    assert "(2 of 3)" not in text(table("thresholds", fixed), "0.5", "10 %")
+    nothing_shared = without(without(everything, "hst.threshold.0.5", 0.1, 1, 2), "hst.threshold.0.4", 0.1, 0)
+    assert text(table("thresholds", nothing_shared), "0.5", "10 %").endswith("(1 of 3)")
+
+
 def test_other_data_has_no_published_column(everything):
     own = everything.assign(data="holiday")
     for name in ("ablation", "thresholds"):
