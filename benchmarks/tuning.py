@@ -68,7 +68,8 @@ def _planned(methods: Sequence[Recipe], changes: Sequence[str]) -> Iterator[tupl
     """Each configuration's name and recipe: of all methods the first, then of all the second."""
     if changes:
         tried = [
-            {AS_IT_IS: recipe} | {change: recipe.override(change.split()) for change in changes} for recipe in methods
+            {AS_IT_IS: recipe} | {change: recipe.override(change.split()) for change in changes}
+            for recipe in methods
         ]
     else:
         tried = [

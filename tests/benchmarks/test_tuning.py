@@ -63,4 +63,5 @@ def test_single_settings_are_tried_beside_the_recipe_as_it_is(colours, tmp_path,
     difference = rows["mAP"][2] - rows["mAP"][0]
     assert float(table.rows[2][3].text.replace("−", "-")) == pytest.approx(difference, abs=0.006)
     right, made = (float(rows[f"cross_{name}"][0]) for name in ("right", "made"))
+    assert table.rows[0][7].text == f"{made:,.0f}"
     assert table.rows[0][6].text == (f"{100 * right / made:.1f} %" if made else "–")
