@@ -84,8 +84,8 @@ def _ablation(setting: Setting, part: str) -> Table | None:
     columns = ("method", "in the paper", *METRICS, *(f"paper {metric}" for metric in METRICS if theirs))
     over = f"Ours: {'average over ' if len(shared) > 1 else 'at '}{shares(shared)} known{seeds and ', ' + seeds}."
     beside = paper_notes(setting, "average over its nine known shares")
-    notes = [over, *seeds_note(setting.seeds, body), *beside]
-    return Table(f"{paper.ABLATIONS[part]}, {setting.title}", columns, body, tuple(notes))
+    notes = (*seeds_note(setting.seeds, body), *beside)
+    return Table(f"{paper.ABLATIONS[part]}, {setting.title}", columns, body, notes, over)
 
 
 def _averages(setting: Setting, methods: Sequence[str], shared: Sequence[float], metric: str) -> list:
@@ -148,7 +148,7 @@ def _paired_scores(
 ) -> Table:
     setting, seeds = paired(setting, [method for _, method in lines], at)
     table = score_table(setting, lines, title, first=first, at=at)
-    return replace(table, notes=(f"Ours: {seeds}.", *table.notes)) if seeds else table
+    return replace(table, scope=f"Ours: {seeds}.") if seeds else table
 
 
 def _with_published(
@@ -162,7 +162,7 @@ def _with_published(
     means = known.groupby("method")["mAP"].mean()
     rows = tuple((*row, Cell(figure(means.get(m)))) for row, (_, m) in zip(table.rows, lines, strict=True))
     notes = (*table.notes, *paper_notes(setting, f"mean over {shares(at)} known"))
-    return Table(table.title, (*table.columns, "paper"), rows, notes)
+    return replace(table, columns=(*table.columns, "paper"), rows=rows, notes=notes)
 
 
 def prototypes(results: pd.DataFrame) -> list[Table]:

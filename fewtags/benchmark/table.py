@@ -29,6 +29,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     """Sentences below it."""
+    scope: str = ""
+    """What its figures are taken over, a sentence of its own below it."""
 
 
 def name(method: str) -> Cell:
@@ -90,10 +92,10 @@ def rows_from(columns: Iterable[Sequence[Cell]]) -> tuple[tuple[Cell, ...], ...]
 
 
 def said_once(tables: Sequence[Table]) -> list[Table]:
-    """The same tables; a note that a later one repeats stands only below the last."""
+    """The same tables, scopes among the notes; a note that a later one repeats stands only below the last."""
     later = [{note for after in tables[place + 1 :] for note in after.notes} for place in range(len(tables))]
     return [
-        replace(table, notes=tuple(note for note in table.notes if note not in repeated))
+        replace(table, notes=(*filter(None, [table.scope]), *(n for n in table.notes if n not in repeated)))
         for table, repeated in zip(tables, later, strict=True)
     ]
 

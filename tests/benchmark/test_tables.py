@@ -148,7 +148,7 @@ def test_ablations_have_the_papers_layout(everything):
         *("SSGRL", "Ours IST", "Ours IST w/ stat", "Ours IST w/o L_ist", "Ours"),
     ]
     assert text(within, "hst.intra_statistical", "paper CF1") == "63.4"
-    assert within.notes[0] == "Ours: average over 10, 50 % known."
+    assert within.scope == "Ours: average over 10, 50 % known."
     assert "only the order is" in within.notes[-1]
 
 
@@ -162,12 +162,12 @@ def test_an_ablation_not_run_yet_is_a_dash(everything):
 def test_variants_are_compared_on_the_seeds_that_all_of_them_have(everything):
     some = without(everything, "hst.intra_only", 0.5, 1, 2)
     within = next(t for t in TABLES["ablation"](some) if t.title.startswith("Transfer within an image"))
-    assert within.notes[0] == "Ours: average over 10, 50 % known, seed 0 alone, which all of these have."
+    assert within.scope == "Ours: average over 10, 50 % known, seed 0 alone, which all of these have."
     (setting,) = grid.main_settings(some)
     scores = setting.rows.set_index(["method", "known", "seed"])["mAP"]
     assert text(within, "hst", "mAP") == f"{(scores['hst', 0.1, 0] + scores['hst', 0.5, 0]) / 2:.1f}"
     fixed = without(everything, "hst.threshold.0.5", 0.1, 2)
-    assert table("thresholds", fixed).notes[0] == "Ours: seeds 0, 1 alone, which all of these have."
+    assert table("thresholds", fixed).scope == "Ours: seeds 0, 1 alone, which all of these have."
     assert "(2 of 3)" not in text(table("thresholds", fixed), "0.5", "10 %")
     nothing_shared = without(without(everything, "hst.threshold.0.5", 0.1, 1, 2), "hst.threshold.0.4", 0.1, 0)
     assert text(table("thresholds", nothing_shared), "0.5", "10 %").endswith("(1 of 3)")
@@ -372,6 +372,8 @@ def test_every_table_of_every_part_of_a_sweep_can_be_shown(results):
 def test_a_note_is_said_once():
     tables = [Table("a", ("x",), (), ("first", "both")), Table("b", ("x",), (), ("both",))]
     assert [shown.notes for shown in said_once(tables)] == [("first",), ("both",)]
+    scoped = [Table(name, ("x",), (), ("both",), "At 10 %.") for name in "ab"]
+    assert [shown.notes for shown in said_once(scoped)] == [("At 10 %.",), ("At 10 %.", "both")]
 
 
 def test_columns_that_say_nothing_are_left_out():
