@@ -3,7 +3,7 @@
     python -m benchmarks.tuning data/coco-sample --words coco80.npz --out benchmarks/tuning.csv
 
 Each method as the recipe has it, with a third and three times its learning rate, with half the epochs (more
-would leave the budget that all methods share), and with ten times the decay; or, with
+would leave the budget that all methods share), with a setting of its own, and with ten times the decay; or, with
 `--changes pair_loss=bce evidence=sum`, as it is and with each of these settings (several at once in quotes). A
 row that is there already is not run again, so the command goes on where it stopped.
 """
@@ -33,7 +33,22 @@ LEFT_OUT = (UPPER_BOUND, "hst_fb")
 AS_IT_IS = "as it is"
 
 
-def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
+ITS_OWN: Mapping[str, dict[str, float | str]] = {
+    "plain_pl": {"confidence": 0.5},
+    "ssgrl_pl": {"confidence": 0.5},
+    "curriculum": {"curriculum_threshold": 0.7},
+    "gcn_ml": {"edge_threshold": 0.2},
+    "p_gcn": {"edge_threshold": 0.2},
+    "sst": {"threshold_floor": 0.5},
+    "sarb": {"blend_weight": 0.5},
+    "ssgrl": {"graph_steps": 1},
+    "kggr": {"graph_steps": 1},
+    "hst": {"pair_loss": "bce"},
+}
+"""A setting that only this method and its relatives have. The other methods have none."""
+
+
+def configurations(recipe: Recipe) -> dict[str, dict[str, float | str]]:
     """By name: what differs from the recipe. The rate is that of the part which the method trains most."""
     rate = "head_lr" if METHODS[recipe.method].uses_map else "shortcut_lr"
     value = getattr(recipe, rate)
@@ -42,6 +57,7 @@ def configurations(recipe: Recipe) -> dict[str, dict[str, float]]:
         "a third of the rate": {rate: value / 3},
         "three times the rate": {rate: value * 3},
         "half the epochs": {"epochs": max(1, recipe.epochs // 2)},
+        **({"a setting of its own": ITS_OWN[recipe.method]} if recipe.method in ITS_OWN else {}),
         "ten times the decay": {"weight_decay": recipe.weight_decay * 10},
     }
 
@@ -76,8 +92,8 @@ def _planned(methods: Sequence[Recipe], changes: Sequence[str]) -> Iterator[tupl
             {name: recipe.replace(**settings) for name, settings in configurations(recipe).items()}
             for recipe in methods
         ]
-    for name in tried[0]:
-        yield from ((name, recipes[name]) for recipes in tried)
+    for name in dict.fromkeys(name for recipes in tried for name in recipes):
+        yield from ((name, recipes[name]) for recipes in tried if name in recipes)
 
 
 def _scored(data: str, recipe: Recipe) -> dict[str, float | None]:

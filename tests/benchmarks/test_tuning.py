@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import evidence, tuning
-from benchmarks.tuning import configurations, read
+from benchmarks.tuning import ITS_OWN, configurations, read
 from fewtags.errors import UserError
 from fewtags.methods import METHODS
 from fewtags.recipe import Recipe
@@ -15,11 +15,14 @@ from tests.conftest import TINY
 def test_every_method_has_as_many_configurations_around_its_own_rate():
     for method in METHODS:
         tried = configurations(Recipe(method=method))
-        assert len(tried) == 5
+        assert len(tried) == 5 + (method in ITS_OWN)
         rate = "head_lr" if METHODS[method].uses_map else "shortcut_lr"
         assert tried["as it is"] == {}
         assert tried["a third of the rate"][rate] == pytest.approx(getattr(Recipe(), rate) / 3)
         assert tried["three times the rate"][rate] == pytest.approx(3 * getattr(Recipe(), rate))
+        for setting, value in ITS_OWN.get(method, {}).items():
+            assert getattr(Recipe(method=method), setting) != value
+            assert setting not in METHODS[method].not_read
         assert tried["half the epochs"] == {"epochs": Recipe().epochs // 2}
 
 
