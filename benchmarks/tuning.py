@@ -43,9 +43,9 @@ ITS_OWN: Mapping[str, dict[str, float | str]] = {
     "sarb": {"blend_weight": 0.5},
     "ssgrl": {"graph_steps": 1},
     "kggr": {"graph_steps": 1},
-    "hst": {"pair_loss": "bce"},
 }
-"""A setting that only this method and its relatives have. The other methods have none."""
+"""A setting that only this method and its relatives have. Linear methods without own labels have none; hst has
+many, which are tried by `--changes`."""
 
 
 def configurations(recipe: Recipe) -> dict[str, dict[str, float | str]]:
