@@ -47,11 +47,14 @@ def _verdicts(subject: str, found: Sequence[Comparison]) -> str:
         for verdict, said in (("ahead", "is ahead of"), ("behind", "is behind"))
         if any(c.verdict == verdict for c in found)
     ]
-    open_ones = [c.second for c in found if c.verdict not in ("ahead", "behind")]
+    decided = [c for c in found if c.decidable]
+    level = [c.second for c in decided if c.verdict not in ("ahead", "behind")]
+    unsure = [c.second for c in found if not c.decidable]
+    rest = f"; {among(unsure, len(found))}: not decidable yet" if unsure else ""
     if not parts:
-        return f"No difference is shown between {subject} and {among(open_ones, len(found))}."
-    rest = f"; no difference is shown to {among(open_ones, len(found))}" if open_ones else ""
-    return f"{subject} " + " and ".join(parts) + rest + "."
+        return f"No difference is shown between {subject} and {among(level, len(found))}{rest}."
+    shown = f"; no difference is shown to {among(level, len(found))}" if level else ""
+    return f"{subject} " + " and ".join(parts) + shown + rest + "."
 
 
 def among(names: Sequence[str], of: int) -> str:
@@ -86,12 +89,14 @@ def sentences(results: pd.DataFrame) -> list[str]:
 
 
 def leaders(setting: Setting) -> str:
-    """The best of a data set, and the upper bound."""
+    """The best of a data set, and the upper bound. Seeds differ: a mean over fewer than others have is no rank."""
     shared = shared_shares(setting.rows, setting.methods())
     if not shared or len(setting.methods()) < 2:
         return ""
-    best = [(method, average(setting.rows, method, shared)) for method in ranked(setting)[:BEST_NAMED]]
-    named = listed([f"{method} {score.mean:.1f}" for method, score in best if score is not None] or ["none"])
+    scores = {method: average(setting.rows, method, shared) for method in ranked(setting)}
+    most = max((score.seeds for score in scores.values() if score), default=0)
+    best = [f"{method} {score.mean:.1f}" for method, score in scores.items() if score and score.seeds == most]
+    named = listed(best[:BEST_NAMED] or ["none"])
     bound = upper_bound(setting.rows)
     over = f"on average over {shares(shared)} known" if len(shared) > 1 else f"with {percent(shared[0])} known"
     all_labels = f"; with all labels known {bound.mean:.1f}" if bound else ""

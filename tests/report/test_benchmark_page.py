@@ -141,6 +141,14 @@ def test_the_best_speaks_where_there_is_no_hst():
     )
 
 
+def test_a_method_with_fewer_seeds_is_neither_called_level_nor_ranked():
+    results = fabricate.results(("plain", "ssgrl", "hst"), (0.1, 0.5, 0.9))
+    begun = pd.concat([results, fabricate.results(("hst_fb",), (0.1, 0.5, 0.9), seeds=(0,)).assign(mAP=99.0)])
+    assert headline(begun) == "hst is ahead of plain and ssgrl; hst_fb: not decidable yet."
+    assert "hst_fb" not in sentences(begun)[0]
+    assert sentences(begun)[0].startswith("coco-sample: the highest mAP on average over 10, 50, 90 % known: hst ")
+
+
 def test_methods_that_are_many_are_counted():
     assert among(["a", "b"], 9) == "a and b"
     assert among(list("abcdef"), 9) == "6 of 9 methods"
