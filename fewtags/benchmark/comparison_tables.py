@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from fewtags.benchmark import paper
-from fewtags.benchmark.ablation_tables import BLOCKS, paper_notes
+from fewtags.benchmark.ablation_tables import BLOCKS, paired, paper_notes
 from fewtags.benchmark.contradictions import contradictions
 from fewtags.benchmark.grid import Setting, average, main_settings, score, shared_shares
 from fewtags.benchmark.score_table import METRICS
@@ -112,6 +112,8 @@ def published(setting: Setting, metric: str, known: Sequence[float]) -> pd.Serie
 
 def _at_share(setting: Setting, metric: str, known: float) -> Agreement:
     theirs = published(setting, metric, [known])
+    done = set(setting.rows["method"][setting.rows["known"] == known])
+    setting, _ = paired(setting, [m for m in setting.methods() if m in theirs and m in done], [known])
     ours = {method: score(setting.rows, method, known, metric) for method in setting.methods()}
     return _agreement(metric, percent(known), {m: s.mean for m, s in ours.items() if s}, theirs)
 
@@ -125,6 +127,7 @@ def _on_average(setting: Setting, metric: str, ablated: bool) -> Agreement:
         m for m in setting.methods(True) if m in theirs and (("." in m) == ablated or (ablated and m == "hst"))
     ]
     shared = shared_shares(setting.rows, candidates, metric)
+    setting, _ = paired(setting, candidates, shared)
     ours = {method: average(setting.rows, method, shared, metric) for method in candidates}
     where = f"{shares(shared)}, paper's average" if shared else NOTHING
     return _agreement(
@@ -153,12 +156,13 @@ def order(results: pd.DataFrame) -> list[Table]:
 def side_by_side(setting: Setting) -> tuple[pd.DataFrame, list[float]]:
     """method → ours, theirs (mAP over the same known shares), best of ours first; and those shares.
 
-    The shares are those that all methods have which the paper lists too.
+    The shares are those that all methods have which the paper lists too; the seeds those that all of them have.
     """
     listed = set(published(setting, "mAP", _published_shares(setting)).index)
     methods = [method for method in setting.methods() if method in listed]
     shared = [known for known in shared_shares(setting.rows, methods) if known in _published_shares(setting)]
     theirs = published(setting, "mAP", shared)
+    setting, _ = paired(setting, methods, shared)
     ours = {method: average(setting.rows, method, shared) for method in methods}
     pairs = {method: (found.mean, theirs[method]) for method, found in ours.items() if found and method in theirs}
     table = pd.DataFrame.from_dict(pairs, orient="index", columns=["ours", "theirs"])
@@ -185,7 +189,9 @@ def _places(setting: Setting) -> Table:
     )
     what = f"mean over the same {shares(shared)} known" if shared else ""
     columns = ("method", "mAP here", "place here", "mAP in the paper", "place there")
-    return Table(f"Order of methods, {setting.title}", columns, rows, tuple(paper_notes(setting, what)))
+    _, seeds = paired(setting, [str(method) for method in table.index], shared)
+    scope = f"Ours: {seeds}." if seeds else ""
+    return Table(f"Order of methods, {setting.title}", columns, rows, tuple(paper_notes(setting, what)), scope)
 
 
 def _agreement_table(setting: Setting) -> Table:
