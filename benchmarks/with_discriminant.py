@@ -4,7 +4,7 @@
 
 SWEEP is the folder of a `fewtags benchmark`, with the predictions that its runs keep. The discriminant of a cell's
 known labels, brought to the mean and spread of the rival's scores of each category over the test images, gets the
-share of the score that it has in `hst`. A row that is there already is not made again.
+share of the score that it has in `hst`, or another (`--share`). A row that is there already is not made again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for (known, seed), rivals in rows[rows["method"] != options.method].groupby(["known", "seed"]):
         runs = _runs(options, rivals[[not _is_done(row, found) for row in rivals.itertuples()]])
         if (known, seed) in lead.index and runs:
-            mixed = beside_each(options.data, runs)
+            mixed = beside_each(options.data, runs, options.share)
             found += [{"known": known, "seed": seed, "method": name, **scores} for name, scores in mixed.items()]
     if not found:
         raise UserError(f"{options.sweep}: none of its runs has kept its predictions")
@@ -80,8 +80,8 @@ def _runs(options: argparse.Namespace, rivals: pd.DataFrame) -> dict[str, RunFol
     return {method: RunFolder(folder) for method, folder in folders.items() if (folder / PREDICTIONS).is_file()}
 
 
-def beside_each(data: str, runs: dict[str, RunFolder]) -> dict[str, dict[str, float]]:
-    """Runs that know the same labels → method → its mAP in percent, alone and with the discriminant."""
+def beside_each(data: str, runs: dict[str, RunFolder], share: float) -> dict[str, dict[str, float]]:
+    """Runs that know the same labels → method → its mAP in percent, alone and with `share` of the discriminant."""
     recipe = next(iter(runs.values())).recipe()
     maps, images, known = opened_maps(data, recipe.replace(views=("plain",)))
     beside = discriminant_scores(maps.train, maps.scored, known, recipe)
@@ -89,7 +89,7 @@ def beside_each(data: str, runs: dict[str, RunFolder]) -> dict[str, dict[str, fl
     for method, run in runs.items():
         _, probabilities = run.predictions()
         scores = torch.from_numpy(logit(np.clip(probabilities.astype(np.float64), SURE, 1 - SURE)))
-        mixed = torch.lerp(scores, brought_to(scores, beside), Recipe().discriminant_share)
+        mixed = torch.lerp(scores, brought_to(scores, beside), share)
         found[method] = {"mAP": percent(images, scores), "with_discriminant": percent(images, mixed)}
     return found
 
@@ -117,6 +117,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("sweep")
     parser.add_argument("data")
     parser.add_argument("--method", default=OURS)
+    parser.add_argument(
+        "--share", type=float, default=Recipe().discriminant_share, help="of the score; %(default)s"
+    )
     parser.add_argument("--out", default="benchmarks/with_discriminant.csv")
     return parser.parse_args(arguments)
 

@@ -61,6 +61,9 @@ def test_it_reads_the_runs_of_a_sweep_and_keeps_rows_whose_runs_are_gone(tmp_pat
     )
     assert rows["hst"].tolist() == pytest.approx([measured["hst", seed] for seed in rows["seed"]], abs=1e-2)
     assert (rows["with_discriminant"] != rows["mAP"]).any()
+    none = tmp_path / "none.csv"
+    assert with_discriminant.main([str(out), str(data), "--share", "0", "--out", str(none)]) == 0
+    assert (pd.read_csv(none)["with_discriminant"] == rows["mAP"]).all()
     first = table_of(rows).rows[0]
     ahead = rows[rows["method"] == first[1].text].eval("hst - with_discriminant")
     assert float(first[6].text.replace("−", "-")) == pytest.approx(ahead.mean(), abs=0.006)
