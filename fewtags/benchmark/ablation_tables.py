@@ -22,7 +22,6 @@ from fewtags.benchmark.score_table import METRICS, score_table
 from fewtags.benchmark.statistics import NESTED, Comparison, compare, holm, paired_differences
 from fewtags.benchmark.table import (
     COMPARISON_COLUMNS,
-    NOTHING,
     Cell,
     Table,
     column_of,
@@ -36,7 +35,7 @@ from fewtags.benchmark.table import (
     signed,
     without_empty_columns,
 )
-from fewtags.methods.variants import VARIANTS, variant
+from fewtags.methods.variants import VARIANTS, summary
 
 BLOCKS = (*SAME, "known", "seed")
 BASE, WHOLE = "ssgrl", "hst"
@@ -213,18 +212,14 @@ def _differences(setting: Setting, found: Sequence[Comparison], title: str, note
     """Each variant's differences at every known share, and together."""
     at = known_shares(setting.rows, [c.first for c in found])
     rows = [
-        (name(c.first), Cell(_summary(c.first)), *_per_share(setting, c, at), *comparison_cells(c)) for c in found
+        (name(c.first), Cell(summary(c.first)), *_per_share(setting, c, at), *comparison_cells(c, digits=2))
+        for c in found
     ]
     columns = ("variant", "what", *map(percent, at), *COMPARISON_COLUMNS)
     return without_empty_columns(Table(f"{title}, {setting.title}", columns, tuple(rows), (note,)))
 
 
-def _summary(method: str) -> str:
-    found = variant(method)
-    return "" if found is None else found.summary
-
-
 def _per_share(setting: Setting, compared: Comparison, at: Sequence[float]) -> list[Cell]:
     differences = paired_differences(setting.rows, compared.first, compared.second, BLOCKS)
     per_share = differences.groupby(level="known").mean()
-    return [Cell(signed(per_share.get(known)) if known in per_share else NOTHING) for known in at]
+    return [Cell(signed(per_share.get(known), digits=2)) for known in at]

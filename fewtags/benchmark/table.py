@@ -109,15 +109,15 @@ def without_empty_columns(table: Table) -> Table:
     return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)
 
 
-def comparison_cells(comparison: Comparison) -> tuple[Cell, ...]:
+def comparison_cells(comparison: Comparison, digits: int = 1) -> tuple[Cell, ...]:
     """blocks, difference, 95 % interval, ahead / level / behind, p, p after Holm, verdict."""
     interval = NOTHING
     if comparison.low is not None and comparison.high is not None:
-        interval = f"{signed(comparison.low)} to {signed(comparison.high)}"
+        interval = f"{signed(comparison.low, digits)} to {signed(comparison.high, digits)}"
     tone = {"ahead": "up", "behind": "down"}.get(comparison.verdict, "")
     return (
         Cell(str(comparison.blocks)),
-        Cell(signed(comparison.difference), tone=tone),
+        Cell(signed(comparison.difference, digits), tone=tone),
         Cell(interval),
         Cell(f"{comparison.wins} / {comparison.ties} / {comparison.losses}"),
         Cell(p_value(comparison.p)),

@@ -9,7 +9,8 @@ import pandas as pd
 from fewtags.benchmark.ablation_tables import ablation, departures, prototypes, thresholds, thresholds_apart
 from fewtags.benchmark.ablation_tables import settings as settings_changed
 from fewtags.benchmark.comparison_tables import contradiction_table, order, tests
-from fewtags.benchmark.cost_tables import cost, pseudo_labels
+from fewtags.benchmark.cost_tables import cost
+from fewtags.benchmark.filled_tables import departure_labels, pseudo_labels
 from fewtags.benchmark.grid import UPPER_BOUND, Setting, main_settings, settings, upper_bound
 from fewtags.benchmark.score_table import METRICS, score_table
 from fewtags.benchmark.table import Cell, Table, name, points
@@ -52,6 +53,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], Sequence[Table]]] = {
     "thresholds_apart": thresholds_apart,
     "prototypes": prototypes,
     "departures": departures,
+    "departure_labels": departure_labels,
     "settings": settings_changed,
     "pseudo_labels": pseudo_labels,
     "cost": cost,

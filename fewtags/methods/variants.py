@@ -125,8 +125,9 @@ def _departures() -> dict[str, Variant]:
         f"hst.{recipe}": Variant("departure", f"all choices of {recipe} together", departures(recipe))
         for recipe in ("paper", "released")
     }
+    bare = Variant("departure", "the paper's two modules, without own labels and discriminants", WITHOUT_OWN)
     nothing = Variant("departure", "the same network and discriminants, and nothing is filled", NOTHING_FILLED)
-    return single | whole | {"hst.known_only": nothing}
+    return single | whole | {"hst.transfer_only": bare, "hst.known_only": nothing}
 
 
 def _word(value: Any) -> str:
@@ -149,6 +150,12 @@ def variant(name: str) -> Variant | None:
     except UserError as problem:
         raise UserError(f"method {name}: {str(problem).removeprefix('--set: ')}") from problem
     return Variant("setting", f"{method} with {field}: {value}", {field: changed})
+
+
+def summary(name: str) -> str:
+    """What a variant is, in words; nothing for a method."""
+    found = variant(name)
+    return "" if found is None else found.summary
 
 
 def method_class(name: str) -> type[Method]:

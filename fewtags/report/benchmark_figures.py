@@ -11,7 +11,8 @@ from markupsafe import Markup
 from fewtags.benchmark import paper
 from fewtags.benchmark.ablation_tables import BLOCKS, departure_comparisons, variants_of
 from fewtags.benchmark.comparison_tables import against, side_by_side, with_places
-from fewtags.benchmark.cost_tables import Filled, costs, filled, reach
+from fewtags.benchmark.cost_tables import costs
+from fewtags.benchmark.filled_tables import Filled, filled, reach
 from fewtags.benchmark.grid import UPPER_BOUND, Setting, known_shares, score, upper_bound
 from fewtags.benchmark.statistics import Comparison, paired_differences
 from fewtags.benchmark.table import percent, shares
