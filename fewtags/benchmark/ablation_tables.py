@@ -53,7 +53,9 @@ def paired(setting: Setting, methods: Sequence[str], at: Sequence[float]) -> tup
     Seeds differ by more than variants do, so means over different ones cannot be compared.
     """
     seeds = shared_seeds(setting.rows, methods, at)
-    if not seeds or seeds == setting.seeds:
+    if not seeds:  # then "(1 of 2)" shall count the seeds of these methods, not those that others have
+        return replace(setting, rows=setting.rows[setting.rows["method"].isin(methods)]), ""
+    if seeds == setting.seeds:
         return setting, ""
     kept = replace(setting, rows=setting.rows[setting.rows["seed"].isin(seeds)])
     return kept, f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))} alone, which all of these have"

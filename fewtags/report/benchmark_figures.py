@@ -149,7 +149,7 @@ def departures(setting: Setting) -> Chart | None:
     rows = _differences([(c.first.removeprefix("hst."), c) for c in found])
     if not rows:
         return None
-    svg = rows_charts.forest_chart(rows, "Each departure undone, against hst", "mAP minus hst's")
+    svg = rows_charts.forest_chart(rows, "Each departure undone, against hst", "mAP minus hst's", digits=2)
     return Chart("Each choice of the paper or its code, put into hst", _forest_caption(found), svg)
 
 

@@ -54,21 +54,21 @@ class Difference:
     verdict: str
 
 
-def forest_chart(rows: Sequence[Difference], title: str, zero: str) -> Markup:
+def forest_chart(rows: Sequence[Difference], title: str, zero: str, digits: int = 1) -> Markup:
     """Mean differences with their intervals around 0; filled marks are decided, hollow ones are not."""
     with matplotlib.rc_context(STYLE):
         figure, axes = rows_figure(len(rows), right=0.89)
         axes.axvline(0, color=STAND_INS["ink"], linewidth=1.2)
         limits = _limits([row.mean for row in rows])
         for place, row in enumerate(rows):
-            _draw_difference(axes, place, row, limits)
+            _draw_difference(axes, place, row, limits, digits)
         rows_axis(axes, [row.name for row in rows])
         axes.set_xlim(*limits)
         axes.set_xlabel(zero, color=STAND_INS["muted"], loc="right", labelpad=2)
         return inline_svg(figure, title)
 
 
-def _draw_difference(axes: Axes, place: int, row: Difference, limits: tuple[float, float]) -> None:
+def _draw_difference(axes: Axes, place: int, row: Difference, limits: tuple[float, float], digits: int) -> None:
     colour = STAND_INS[TONES.get(row.verdict, "muted")]
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [place, place], color=colour, linewidth=2.2, alpha=0.75)
@@ -77,7 +77,7 @@ def _draw_difference(axes: Axes, place: int, row: Difference, limits: tuple[floa
     edge = 0.02 * (limits[1] - limits[0])
     inside = min(max(row.mean, limits[0] + edge), limits[1] - edge)
     axes.plot(inside, place, mark, color=colour, markersize=8, markerfacecolor=face, markeredgewidth=1.6)
-    name_at_right(axes, place, signed(row.mean), colour)
+    name_at_right(axes, place, signed(row.mean, digits), colour)
 
 
 def _limits(means: Sequence[float]) -> tuple[float, float]:

@@ -174,6 +174,15 @@ def test_variants_are_compared_on_the_seeds_that_all_of_them_have(everything):
     assert text(table("thresholds", nothing_shared), "0.5", "10 %").endswith("(1 of 3)")
 
 
+def test_variants_without_a_shared_seed_are_counted_among_themselves():
+    results = fabricate.results(("hst", "hst.cross_only.k1", "hst.cross_only.k2"), (0.2, 0.5))
+    for method, known, *missing in (("k1", 0.2, 2), ("k1", 0.5, 2), ("k2", 0.2, 1, 2), ("k2", 0.5, 0, 2)):
+        results = without(results, f"hst.cross_only.{method}", known, *missing)
+    shown = table("prototypes", results)  # seeds 0, 1 of k1; of k2 0 at one share and 1 at the other; hst has 2
+    assert text(shown, "1", "20 %") == mean_and_spread(results, "hst.cross_only.k1", 0.2)
+    assert text(shown, "2", "20 %").endswith("(1 of 2)")
+
+
 def test_other_data_has_no_published_column(everything):
     own = everything.assign(data="holiday")
     for name in ("ablation", "thresholds"):
