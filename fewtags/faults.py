@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,9 @@ ACCESS = {
 }
 ERROR_NUMBER = re.compile(r"\(os error (\d+)\)")
 """How libraries written in Rust (safetensors) say it."""
-LOADER = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
+LOADER = re.compile(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\)")
+HANDING_OVER = "multiprocessing.resource_sharer"
+"""The module through which a process that loads images hands its memory to the one that trains."""
 
 
 @contextmanager
@@ -59,9 +62,9 @@ def explained(problem: BaseException, written: str | Path | None = None) -> User
     """
     if isinstance(problem, UserError):
         return None
-    if isinstance(problem, RuntimeError) and (found := LOADER.search(str(problem))):
+    if _is_loaders_end(problem) or _is_cut_off_by_a_loader(problem):
         return UserError(
-            f"process {found[1].strip()}, which loads images, was ended from outside; was there enough memory? "
+            "a process that loads images was ended from outside; was there enough memory? "
             f"With fewer of them (--set workers=1, or 0) less is needed. {AGAIN}"
         )
     number, named = error_number(problem), getattr(problem, "filename", None)
@@ -82,6 +85,18 @@ def error_number(problem: BaseException) -> int:
     return int(found[1]) if found else 0
 
 
+def _is_loaders_end(problem: BaseException | None) -> bool:
+    return isinstance(problem, RuntimeError) and LOADER.search(str(problem)) is not None
+
+
+def _is_cut_off_by_a_loader(problem: BaseException) -> bool:
+    """Whether it died while it handed a batch over, when torch still takes it for alive."""
+    if not isinstance(problem, ConnectionError | EOFError | FileNotFoundError):
+        return False
+    frames = (frame for frame, _ in traceback.walk_tb(problem.__traceback__))
+    return any(frame.f_globals.get("__name__") == HANDING_OVER for frame in frames)
+
+
 def _near(named: str | bytes, written: str | Path) -> bool:
     """Whether a path is the one written to, inside it, or beside it or one of its folders: drafts, locks."""
     path, place = Path(os.path.abspath(os.fsdecode(named))), Path(os.path.abspath(written))
@@ -99,8 +114,7 @@ def quiet_about_dropped() -> None:
 
     def told_later(dropped: Any) -> None:
         problem = dropped.exc_value
-        loader = isinstance(problem, RuntimeError) and LOADER.search(str(problem))
-        if not (loader or isinstance(problem, KeyboardInterrupt)):
+        if not (_is_loaders_end(problem) or isinstance(problem, KeyboardInterrupt)):
             print_it(dropped)
 
     sys.unraisablehook = told_later

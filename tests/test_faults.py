@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing.resource_sharer import DupFd
 from pathlib import Path
 
 import numpy as np
@@ -79,12 +80,28 @@ def test_a_file_that_cannot_be_read_is_named():
 )
 def test_a_process_that_loads_images_died(message: str):
     with (
-        pytest.raises(UserError, match=r"process 4711, which loads images, .*workers=1.*--resume"),
+        pytest.raises(UserError, match=r"^a process that loads images was ended .*workers=1.*--resume"),
         telling("run"),
     ):
         raise RuntimeError(message)
     with pytest.raises(RuntimeError, match="of ours"), telling("run"):
         raise RuntimeError("a mistake of ours")
+
+
+@pytest.mark.parametrize("cut_off", [ConnectionResetError, ConnectionRefusedError, EOFError, FileNotFoundError])
+def test_a_process_that_loads_images_died_while_it_handed_a_batch_over(
+    cut_off: type[Exception], monkeypatch: pytest.MonkeyPatch
+):
+    def dying(*address: object, **key: object) -> None:
+        raise cut_off
+
+    with open(os.devnull) as file:
+        handed_over = DupFd(file.fileno())
+    monkeypatch.setattr("multiprocessing.connection.Client", dying)
+    with pytest.raises(UserError, match=r"^a process that loads images was ended from outside"), telling("run"):
+        handed_over.detach()
+    with pytest.raises(cut_off), telling("run"):  # the same elsewhere is another matter
+        dying()
 
 
 def test_the_command_line_prints_a_fault_without_a_traceback(

@@ -124,7 +124,7 @@ def test_a_process_that_loads_images_is_killed(shop: Workshop, tmp_path: Path):
         with contextlib.suppress(OSError, IndexError):
             os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
     assert job.finish() == 2, job.said()
-    assert "which loads images, was ended from outside" in job.said()
+    assert "a process that loads images was ended from outside" in job.said()
     assert "Traceback" not in job.said()
     assert not unreadable(out)
     epochs = Train(shop).progress(tmp_path)
