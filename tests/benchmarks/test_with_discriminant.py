@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from statistics import mean, stdev
 
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from benchmarks import with_discriminant
 from benchmarks.evidence import with_discriminant as table_of
@@ -72,3 +74,22 @@ def test_it_reads_the_runs_of_a_sweep_and_keeps_rows_whose_runs_are_gone(tmp_pat
     pd.testing.assert_frame_equal(pd.read_csv(file), rows)
     with pytest.raises(UserError, match="none of its runs has kept its predictions"):
         with_discriminant.main([str(out), str(data), "--out", str(tmp_path / "new.csv")])
+
+
+def test_how_certain_the_lead_is():
+    """By hand: mean and deviation of the differences, t with one degree of freedom less, Holm over two."""
+    ahead = {"plain": [2.0, 3.0, 4.0], "sarb": [0.5, 0.1, 0.9], "asl": [1.0]}
+    rows = pd.DataFrame(
+        {"known": 0.1, "seed": seed, "method": rival, "mAP": 40.0, "with_discriminant": 50.0 - gap, "hst": 50.0}
+        for rival, gaps in ahead.items()
+        for seed, gap in enumerate(gaps)
+    )
+    found = {line[1].text: line[-1].text for line in table_of(rows).rows}
+    single = {
+        rival: stats.t.sf(mean(gaps) / (stdev(gaps) / len(gaps) ** 0.5), 2)
+        for rival, gaps in ahead.items()
+        if len(gaps) > 1
+    }
+    assert found["plain"] == f"{2 * single['plain']:.3f}"
+    assert found["sarb"] == f"{max(single['sarb'], 2 * single['plain']):.3f}"
+    assert found["asl"] == "–"  # one seed tells nothing
