@@ -12,7 +12,6 @@ cell counts over seeds alone.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchmarks import command
 from fewtags.benchmark.cells import Cell, short_name
 from fewtags.benchmark.grid import UPPER_BOUND
 from fewtags.benchmark.results import read_results
@@ -47,8 +47,7 @@ SAME = 0.005
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    rows = contenders(read_results(options.sweep))
-    rows = rows[rows["data"] == short_name(options.data)]
+    rows = contenders(options.sweep, options.data)
     if options.known is not None:
         rows = rows[rows["known"].isin(options.known)]
     table = open_data(options.data).table.split("test")
@@ -90,7 +89,14 @@ def _predicted(run: Path, cell: Cell, table: LabelTable) -> np.ndarray | None:
     return scores
 
 
-def contenders(rows: pd.DataFrame) -> pd.DataFrame:
+def contenders(sweep: str | Path, data: str) -> pd.DataFrame:
+    """Rows of a sweep on this data: `hst` and its rivals."""
+    rows = read_results(sweep)
+    rows = rows[rows["data"] == short_name(data)]
+    if rows.empty:
+        raise UserError(
+            f"{sweep}: no row of {short_name(data)} there; give the folder of a `fewtags benchmark` of it"
+        )
     base = rows["method"].str.partition(".")[0]
     variant_of_ours = (base == OURS) & (rows["method"] != OURS)
     return rows[~variant_of_ours & ~base.isin(NEVER_A_RIVAL)]
@@ -180,7 +186,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UserError as error:
-        sys.exit(str(error))
+    command.run(main)

@@ -24,6 +24,7 @@ from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks import command
 from fewtags.data import open_data
 from fewtags.labels.base_rates import base_rates
 from fewtags.recipe import Recipe
@@ -318,4 +319,4 @@ def combined(parts: list[Tensor], known: Tensor) -> np.ndarray:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(main(sys.argv[1:]))
+    command.run(lambda: main(sys.argv[1:]))

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks import linear_trials
+from benchmarks import command, linear_trials
 from benchmarks.linear_trials import BATCH, Images, bce, own_predictions, ranked, surer_than, surest
 from fewtags.labels.base_rates import base_rates
 from fewtags.nn.backbone_classes import BackboneClasses
@@ -135,4 +135,4 @@ def mean_ap(maps: np.ndarray, images: Images, scores: Scores) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(linear_trials.main(sys.argv[1:], one_seed))
+    command.run(lambda: linear_trials.main(sys.argv[1:], one_seed))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks import linear_trials
+from benchmarks import command, linear_trials
 from benchmarks.linear_trials import BATCH, Images, Layer, bce, mean_ap
 from fewtags.labels.base_rates import base_rates
 from fewtags.recipe import Recipe
@@ -121,4 +121,4 @@ def beta(alpha: float, draw: torch.Generator) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(linear_trials.main(sys.argv[1:], one_seed))
+    command.run(lambda: linear_trials.main(sys.argv[1:], one_seed))

@@ -11,13 +11,13 @@ row that is there already is not run again, so the command goes on where it stop
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from benchmarks import command
 from fewtags.benchmark.grid import UPPER_BOUND
 from fewtags.errors import UserError
 from fewtags.files import write_text
@@ -140,7 +140,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UserError as error:
-        sys.exit(str(error))
+    command.run(main)

@@ -10,7 +10,6 @@ share of the score that it has in `hst`, or another (`--share`). A row that is t
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
+from benchmarks import command
 from benchmarks.claim import OURS, SAME, contenders
 from benchmarks.linear_trials import opened_maps, percent
 from benchmarks.place_trials import BATCH, Described, read
-from fewtags.benchmark.cells import Cell, short_name
-from fewtags.benchmark.results import read_results
+from fewtags.benchmark.cells import Cell
 from fewtags.errors import UserError
 from fewtags.files import write_text
 from fewtags.recipe import Recipe
@@ -40,8 +39,7 @@ SURE = 1e-7
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    rows = contenders(read_results(options.sweep))
-    rows = rows[rows["data"] == short_name(options.data)]
+    rows = contenders(options.sweep, options.data)
     lead = rows[rows["method"] == options.method].set_index(["known", "seed"])["mAP"]
     found = _kept(options.out)
     for (known, seed), rivals in rows[rows["method"] != options.method].groupby(["known", "seed"]):
@@ -125,7 +123,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UserError as error:
-        sys.exit(str(error))
+    command.run(main)

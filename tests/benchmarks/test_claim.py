@@ -15,15 +15,21 @@ from benchmarks import claim
 from benchmarks.claim import claims, contenders, draws, resampled_map
 from benchmarks.evidence import claim as table_of
 from fewtags.benchmark.cells import Block
+from fewtags.benchmark.results import COLUMNS
 from fewtags.benchmark.sweep import benchmark
 from fewtags.errors import UserError
 from fewtags.recipe import Recipe
 from tests.conftest import TINY, write_colours
 
 
-def test_our_variants_the_upper_bound_and_the_method_with_an_addition_are_no_rivals():
-    rows = pd.DataFrame({"method": ["plain", "hst", "hst.sa", "full_labels", "hst_fb", "sst", "asl.epochs.4"]})
-    assert contenders(rows)["method"].tolist() == ["plain", "hst", "sst", "asl.epochs.4"]
+def test_our_variants_the_upper_bound_and_the_method_with_an_addition_are_no_rivals(tmp_path: Path):
+    names = ["plain", "hst", "hst.sa", "full_labels", "hst_fb", "sst", "asl.epochs.4"]
+    rows = pd.DataFrame([dict.fromkeys(COLUMNS, 0) | {"data": "photos", "method": name} for name in names])
+    elsewhere = rows.head(1).assign(data="other", method="kggr")
+    pd.concat([rows, elsewhere]).to_csv(tmp_path / "results.csv", index=False)
+    assert contenders(tmp_path, "photos")["method"].tolist() == ["plain", "hst", "sst", "asl.epochs.4"]
+    with pytest.raises(UserError, match=r"no row of scenes there; give the folder of a `fewtags benchmark` of it"):
+        contenders(tmp_path, "scenes")
 
 
 def test_draws_are_as_many_images_as_there_are():
