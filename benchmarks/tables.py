@@ -137,6 +137,7 @@ TABLES["growth"] = exponents
 EVIDENCE: dict[str, Callable[[pd.DataFrame], Table]] = {
     "claim": evidence.claim,
     "with_discriminant": evidence.with_discriminant,
+    "lead": evidence.lead,
     "promise": evidence.promise,
     "simulation": evidence.simulation,
     "tuning": evidence.tuning,

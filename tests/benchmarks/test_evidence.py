@@ -18,9 +18,9 @@ from tests.conftest import TINY
 FOLDER = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["completion.md", "protocol.md", "simulate.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/completion.md", "docs/protocol.md", "docs/simulate.md"])
 def test_the_tables_of_the_page_are_those_of_the_rows(page):
-    text = (FOLDER / "docs" / page).read_text(encoding="utf-8")
+    text = (FOLDER / page).read_text(encoding="utf-8")
     assert regenerated(text, FOLDER) == text
     paths = re.findall(r"<!-- table \S+ from (\S+) -->", text)
     assert paths

@@ -12,6 +12,7 @@ import torch
 from scipy import stats
 
 from benchmarks import with_discriminant
+from benchmarks.evidence import lead
 from benchmarks.evidence import with_discriminant as table_of
 from benchmarks.with_discriminant import brought_to
 from fewtags.benchmark.cells import Block
@@ -93,3 +94,18 @@ def test_how_certain_the_lead_is():
     assert found["plain"] == f"{2 * single['plain']:.3f}"
     assert found["sarb"] == f"{max(single['sarb'], 2 * single['plain']):.3f}"
     assert found["asl"] == "–"  # one seed tells nothing
+
+
+def test_the_closest_rival_is_named():
+    rows = pd.DataFrame(
+        [
+            (0.1, 0, "plain", 40.0, 44.0, 50.0),
+            (0.1, 1, "plain", 42.0, 49.0, 52.0),
+            (0.1, 1, "sarb", 47.0, 46.0, 52.0),
+            (0.5, 0, "sarb", 54.0, 58.5, 58.0),
+        ],
+        columns=["known", "seed", "method", "mAP", "with_discriminant", "hst"],
+    )
+    first, second = ([cell.text for cell in line] for line in lead(rows).rows)
+    assert first == ["10 %", "41.0", "51.0", "sarb", "+5.0 (1)", "plain", "+4.5 (2)"]
+    assert second == ["50 %", "–", "58.0", "sarb", "+4.0 (1)", "sarb", "−0.5 (1)"]
