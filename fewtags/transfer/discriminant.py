@@ -21,6 +21,9 @@ RIDGES = tuple(2.0**power for power in range(8))
 fewer present labels there are, the less; which is best, known labels say that are left out one by one."""
 USUAL_RIDGE = 16.0
 """Where they cannot say."""
+RANKED = 3
+"""Present labels by which a category has a say in the ridge. Of two, each left out has the other's score: such a tie
+is broken by rounding alone, which differs from machine to machine."""
 WINDOWS = 3
 """Along each side of a map."""
 COMPARED = 128
@@ -269,9 +272,9 @@ def described_by(description: Description, roots: Tensor, labels: Tensor, classe
 def best_ridge(spread: Spread, labels: Tensor) -> tuple[float, float]:
     """Labels (n, C) → the ridge by which they are ranked best, each image left out of the means; and how well.
 
-    That is the greatest mAP over the categories with two present labels and an absent one; 0 without any.
+    That is the greatest mAP over the categories with enough present labels and an absent one; 0 without any.
     """
-    labels = labels[:, ((labels > 0).sum(0) > 1) & (labels < 0).any(0)]
+    labels = labels[:, ((labels > 0).sum(0) >= RANKED) & (labels < 0).any(0)]
     if not labels.shape[1]:
         return USUAL_RIDGE, 0.0
 

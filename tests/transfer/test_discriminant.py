@@ -15,6 +15,7 @@ from fewtags.transfer.discriminant import (
     Discriminants,
     best_ridge,
     comparison_of,
+    left_out,
     spread_of,
     windows,
 )
@@ -110,11 +111,24 @@ def test_the_ridge_is_the_one_that_ranks_known_labels_best_when_each_is_left_out
     assert len(chosen) > 2
 
 
-def test_without_two_known_present_labels_the_usual_ridge_is_taken():
+def test_a_category_with_two_present_labels_has_no_say_in_the_ridge():
+    """Left out, each has the score that it gives to the other: their order is that of rounding."""
+    described, labels, _ = drawn()
+    spread = spread_of(described)
+    labels[:, 0] = -1
+    labels[:2, 0] = 1
+    first, second = left_out(spread, 4.0, labels > 0)[:2, 0].tolist()
+    assert first == pytest.approx(second, rel=1e-4)
+    assert best_ridge(spread, labels) == best_ridge(spread, labels[:, 1:])
+    labels[2, 0] = 1
+    assert best_ridge(spread, labels)[1] != best_ridge(spread, labels[:, 1:])[1]
+
+
+def test_without_three_known_present_labels_the_usual_ridge_is_taken():
     described, labels, _ = drawn()
     spread = spread_of(described)
     labels[:] = -1
-    labels[0] = 1
+    labels[:2] = 1
     assert best_ridge(spread, labels) == (USUAL_RIDGE, 0)
     assert best_ridge(spread, torch.ones_like(labels)) == (USUAL_RIDGE, 0)  # nothing to rank them above
 
