@@ -22,8 +22,8 @@ fewer present labels there are, the less; which is best, known labels say that a
 USUAL_RIDGE = 16.0
 """Where they cannot say."""
 RANKED = 3
-"""Present labels by which a category has a say in the ridge. Of two, each left out has the other's score: such a tie
-is broken by rounding alone, which differs from machine to machine."""
+"""Present labels by which a category has a say in the ridge. Of two, each left out has the other's score: such a
+tie is broken by rounding alone, which differs from machine to machine."""
 WINDOWS = 3
 """Along each side of a map."""
 COMPARED = 128
