@@ -34,5 +34,5 @@ def test_data_that_is_not_there(script: str, tmp_path: Path, monkeypatch: pytest
     name, *first = script.split()
     monkeypatch.setattr(sys, "argv", [name, *first, str(tmp_path / "nowhere")])
     with pytest.raises(SystemExit, match="nowhere") as stop:
-        runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+        runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     assert "\n" not in str(stop.value)
